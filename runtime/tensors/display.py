@@ -14,6 +14,8 @@ text names the dtype unless the elements show it, and the device unless it is th
 Rules:
 - the options are one value for the whole process, replaced at once;
 - a number prints with as many digits as it needs, up to `precision`;
+- without items at its ends (`edgeitems` is 0), a summarized tensor prints as `...` and
+  its shape;
 - neither the text nor its options change an element.
 """
 
@@ -21,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from math import inf, isinf, isnan
+from operator import index
 from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
@@ -105,11 +108,7 @@ def set_printoptions(
     }
     changed: dict[str, Any] = {k: v for k, v in counts.items() if v is not None}
     for name, value in changed.items():
-        least = _COUNTS[name]
-        endless = name == "threshold" and value == inf
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not (endless or (whole and value >= least)):
-            raise _unfit(name, value, f"an integer of {least} or more")
+        changed[name] = _count(name, value)
     if sci_mode is not None:
         if not isinstance(sci_mode, bool):
             raise _unfit("sci_mode", sci_mode, "True, False or None")
@@ -131,6 +130,20 @@ def printoptions(**options: Any) -> Iterator[None]:
         yield
     finally:
         _CURRENT.options = before
+
+
+def _count(name: str, value: Any) -> float:
+    """Return the value of an option that counts.  Raises `UnfitValue`."""
+    least = _COUNTS[name]
+    if name == "threshold" and isinstance(value, float) and value == inf:
+        return value
+    try:
+        number = -1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = -1
+    if number < least:
+        raise _unfit(name, value, f"an integer of {least} or more")
+    return number
 
 
 def _unfit(name: str, value: object, fits: str) -> UnfitValue:
@@ -196,7 +209,12 @@ def _hidden(tensor: TensorBase) -> bool:
         return True
     place = tensor._place
     bare = place is not None and isinstance(place[0], WrapperStorage)
-    return bare or len(tensor._shape) > MOST_DIMENSIONS
+    if bare or len(tensor._shape) > MOST_DIMENSIONS:
+        return True
+    options = _CURRENT.options
+    # NumPy would print the last element.
+    without_ends = not options.edgeitems and bool(tensor._shape)
+    return without_ends and tensor.numel() > options.threshold
 
 
 def _elements(tensor: TensorBase, prefix: str) -> str:

@@ -397,6 +397,10 @@ TESTS: dict[str, str] = {
         "../operators/bindings/test_typed.py::test_constructors_take_sizes_and_data"
     ),
     "`set_printoptions`": "../tensors/test_print_options.py::test_the_text_follows",
+    "`set_printoptions(edgeitems=0)`": (
+        "../tensors/test_print_options.py::"
+        "test_no_element_prints_without_items_at_the_ends"
+    ),
     "`asarray` of an `array.array`": (
         "../tensors/test_from_memory.py::test_elements_are_converted_if_they_have_to_be"
     ),

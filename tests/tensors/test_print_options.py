@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 
 from everyorder import runtime
@@ -72,6 +73,29 @@ def test_the_text_follows(options: dict[str, Any], value: Tensor, text: str) -> 
     assert repr(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (tensor([1.5, 2.5, 3.5]), "tensor(..., shape=(3,), dtype=float32)"),
+        (tensor([[1, 2], [3, 4]]), "tensor(..., shape=(2, 2), dtype=int64)"),
+        (tensor([1, 2]), "tensor([1, 2])"),
+        (tensor(2.5), "tensor(2.5)"),
+    ],
+)
+def test_no_element_prints_without_items_at_the_ends(value: Tensor, text: str) -> None:
+    set_printoptions(edgeitems=0, threshold=2)
+    assert repr(value) == text
+    set_printoptions(threshold=0)
+    assert repr(tensor(2.5)) == "tensor(2.5)"
+
+
+def test_integers_of_numpy_are_counts() -> None:
+    counts = {"precision": 2, "threshold": 10, "edgeitems": 1, "linewidth": 60}
+    set_printoptions(**{name: np.int64(count) for name, count in counts.items()})  # type: ignore[arg-type]  # more than it promises
+    assert get_printoptions() == {**DEFAULTS, **counts}
+    assert {type(get_printoptions()[name]) for name in counts} == {int}
+
+
 def test_options_that_are_not_given_stay() -> None:
     assert get_printoptions() == DEFAULTS
     set_printoptions(precision=3, sci_mode=False)
@@ -115,6 +139,8 @@ def test_options_for_a_block() -> None:
         ({"precision": -1}, "precision=...)` takes an integer of 0 or more"),
         ({"precision": 1.5}, "precision=...)` takes an integer of 0 or more"),
         ({"precision": True}, "precision=...)` takes an integer of 0 or more"),
+        ({"precision": np.ones(2)}, "precision=...)` takes an integer of 0 or more"),
+        ({"precision": np.True_}, "precision=...)` takes an integer of 0 or more"),
         ({"threshold": "many"}, "threshold=...)` takes an integer of 0 or more"),
         ({"linewidth": 0}, "linewidth=...)` takes an integer of 1 or more"),
         ({"edgeitems": inf}, "edgeitems=...)` takes an integer of 0 or more"),
