@@ -211,10 +211,10 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
             elements, or is not in this machine's byte order.
         UnfitValue: `array` is not a NumPy array, or tensors do not support its dtype.
     """
-    made = share_array(array, read_only=True)
+    shared = share_array(array, read_only=True)
     if not array.flags.writeable:
         warn_read_only("from_numpy", stacklevel=2)
-    return made
+    return shared
 
 
 def share_array(array: "np.ndarray[Any, Any]", *, read_only: bool = False) -> Tensor:
@@ -343,26 +343,65 @@ def unshareable(array: "np.ndarray[Any, Any]") -> str | None:
     return None
 
 
-def from_dlpack(source: Any) -> Tensor:
+def from_dlpack(
+    source: Any,
+    *,
+    device: Device | str | None = None,
+    copy: bool | None = None,
+) -> Tensor:
     """Return a tensor on the memory of a capsule or an object with `__dlpack__`.
 
     The result is on the CPU, or on the device of `source` if that is a `Tensor`.
     Errors of the exporter pass through.  Read-only memory is shared with a warning,
     `ReadOnlyMemory`.
 
+    Args:
+        source: a capsule, or an object with `__dlpack__`.
+        device: the device of the result; None for that of the memory.
+        copy: True for a copy, False for none, None for one if the device needs it.
+
     Raises:
-        UnfitValue: `source` is neither.
-        NotShareable: as in `from_numpy`, or `source` is a `Tensor` that requires grad.
+        UnfitValue: `source` is neither, or `copy` is something else.
+        UnknownDevice: `device` is not a device.
+        NotShareable: as in `from_numpy`, or `source` is a `Tensor` that requires grad,
+            or `copy` is False and the memory is on another device.
         SubclassError: `source` is a `Tensor` whose class has a handler.
     """
+    check_copy("from_dlpack", copy)
+    place = None if device is None else resolve_device(device)
+    shared, read_only = share_dlpack(source, copy)
+    if place not in (None, shared.device):
+        if copy is False:
+            raise NotShareable(
+                code="CopyNeeded",
+                asked="from_dlpack(copy=False)",
+                reason=f"it is on {shared.device}, not on {place}",
+            )
+        return shared.to(place)
+    if copy:
+        return shared.clone()
+    if read_only:
+        warn_read_only("from_dlpack", stacklevel=2)
+    return shared
+
+
+def share_dlpack(source: Any, copy: bool | None = None) -> tuple[Tensor, bool]:
+    """Return a tensor as `from_dlpack`, and whether its memory is read-only."""
     if isinstance(source, Tensor):
         check_shareable(source)
-        return view_of(source, source.shape, source.strides, source.offset)
-    elements = dlpack_array(source)
-    made = share_array(elements, read_only=True)
-    if not elements.flags.writeable:
-        warn_read_only("from_dlpack", stacklevel=2)
-    return made
+        return view_of(source, source.shape, source.strides, source.offset), False
+    elements = dlpack_array(source, copy)
+    return share_array(elements, read_only=True), not elements.flags.writeable
+
+
+def check_copy(call: str, copy: object) -> None:
+    """Raise `UnfitValue` if `copy` is not True, False or None."""
+    if copy is not None and not isinstance(copy, bool):
+        raise UnfitValue(
+            asked=f"{call}(copy=...)",
+            found=repr(copy)[:60],
+            fits="True, False or None",
+        )
 
 
 TENSOR_OF_NUMBER.set(wrap_number)

@@ -4,13 +4,15 @@
 |---------------------------------|-----------------------|---------------------------|
 | a tensor                        | returned itself       | converted if it has to be |
 | an array, an object of DLPack   | if no element changes | converted if it has to be |
-| bytes, a bytearray              | read as the dtype     | shared                    |
+| bytes, a bytearray, a memoryview| read as the dtype     | shared                    |
+| of bytes                        |                       |                           |
 | numbers and lists               | never                 | copied                    |
 
 Rules:
 - `copy=True` always copies, `copy=False` shares or raises, None copies if needed;
 - a tensor keeps its history;
 - bytes are uint8 without a dtype, and are never converted: `frombuffer` reads them;
+- a memoryview of other elements than bytes is an array of these;
 - memory that is read-only is shared with a warning, `ReadOnlyMemory`.
 """
 
@@ -19,15 +21,21 @@ from typing import Any
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
 from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.schema.enums import Device, DType
-from everyorder.runtime.tensors.construction import from_dlpack, share_array
-from everyorder.runtime.tensors.dtype_info import numpy_dtype, parse_dtype
+from everyorder.runtime.tensors.construction import (
+    check_copy,
+    share_array,
+    share_dlpack,
+)
+from everyorder.runtime.tensors.dtype_info import NUMBERS, numpy_dtype, parse_dtype
 from everyorder.runtime.tensors.from_data import shared_or_copied, tensor
 from everyorder.runtime.tensors.interop import warn_read_only
 from everyorder.runtime.tensors.storage import resolve_device
 from everyorder.runtime.tensors.tensor import Tensor
 
-_BYTES = (bytes, bytearray, memoryview)
-_NUMBERS = (bool, int, float, complex, list, tuple)
+# What is always copied.
+_COPIED = (*NUMBERS, list, tuple)
+# Formats of a memoryview whose elements are bytes.
+_BYTES = ("B", "c")
 _UINT8 = DType.named("uint8")
 
 
@@ -53,13 +61,10 @@ def asarray(
         NotShareable: `copy` is False and the memory cannot be shared.
         UnfitValue, ArithmeticRefused, BadSize: as for `tensor`.
     """
-    if copy is not None and not isinstance(copy, bool):
-        raise UnfitValue(
-            asked="asarray(copy=...)", found=repr(copy)[:60], fits="True, False or None"
-        )
+    check_copy("asarray", copy)
     target = None if dtype is None else parse_dtype(dtype)
     place = None if device is None else resolve_device(device)
-    source, shared, read_only = _source(obj, target)
+    source, shared, read_only = _source(obj, target, copy)
     result = source
     if target not in (None, result.dtype) or place not in (None, result.device):
         result = result.to(place or result.device, target or result.dtype)
@@ -79,24 +84,34 @@ def asarray(
     return result
 
 
-def _source(obj: Any, target: DType | None) -> tuple[Tensor, bool, bool]:
+def _source(
+    obj: Any, target: DType | None, copy: bool | None
+) -> tuple[Tensor, bool, bool]:
     """Return the data as a tensor; whether that shares its memory, and cannot write."""
     if isinstance(obj, Tensor):
         return obj, True, False
-    if isinstance(obj, _BYTES):
-        made, read_only = _on_buffer("asarray", obj, target or _UINT8, -1, 0)
-        return made, True, read_only
-    if isinstance(obj, _NUMBERS):
+    if _is_bytes(obj):
+        result, read_only = _on_buffer("asarray", obj, target or _UINT8, -1, 0)
+        return result, True, read_only
+    if isinstance(obj, _COPIED):
         return tensor(obj, dtype=target), False, False
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__"):
-        return from_dlpack(obj), True, False
+        result, read_only = share_dlpack(obj, copy)
+        return result, True, read_only
     import numpy as np
 
     if isinstance(obj, np.generic):
         return tensor(obj, dtype=target), False, False
-    made, read_only = shared_or_copied(obj, None, None, share_read_only=True)
-    shared = made.device.type != "cpu" or made.data_ptr() == _address(obj)
-    return made, shared, read_only
+    result, read_only = shared_or_copied(obj, None, None, share_read_only=True)
+    shared = result.device.type != "cpu" or result.data_ptr() == _address(obj)
+    return result, shared, read_only
+
+
+def _is_bytes(obj: Any) -> bool:
+    """Return True for bytes, a bytearray, or a memoryview of bytes."""
+    if isinstance(obj, memoryview):
+        return obj.format in _BYTES
+    return isinstance(obj, (bytes, bytearray))
 
 
 def _address(obj: Any) -> int:
@@ -109,7 +124,7 @@ def _address(obj: Any) -> int:
 
 def _reason(obj: Any, source: Tensor, result: Tensor) -> str:
     """Return why `result` does not share the memory of `obj`."""
-    if isinstance(obj, _NUMBERS):
+    if isinstance(obj, _COPIED):
         return "numbers and lists are copied"
     if result.dtype is not source.dtype:
         return f"its elements are {source.dtype}, not {result.dtype}"
@@ -169,16 +184,16 @@ def _on_buffer(
         ) from None
     size, length = form.itemsize, flat.size
     if not 0 <= offset < length or not count:
-        found = f"offset={offset} and count={count}, of {length} bytes"
-        raise _misfit(found, length, size)
+        part = f"offset={offset} and count={count}, of {length} bytes"
+        raise _misfit(asked, part, length, size)
     rest = length - offset
     if count < 0 and rest % size:
-        found = f"{rest} bytes behind the offset, not a multiple of {size}"
-        raise _misfit(found, length, size)
+        part = f"{rest} bytes behind the offset, not a multiple of {size}"
+        raise _misfit(asked, part, length, size)
     wanted = rest // size if count < 0 else count
     if wanted * size > rest:
-        found = f"{wanted} elements of {size} bytes, of {rest} behind the offset"
-        raise _misfit(found, length, size)
+        part = f"{wanted} elements of {size} bytes, of {rest} behind the offset"
+        raise _misfit(asked, part, length, size)
     elements = flat[offset : offset + wanted * size].view(form)
     if kind.name == "bool" and elements.view(np.uint8).max() > 1:
         raise UnfitValue(
@@ -196,9 +211,9 @@ def _on_buffer(
     return share_array(elements, read_only=True), view.readonly
 
 
-def _misfit(found: str, length: int, size: int) -> UnfitValue:
+def _misfit(asked: str, part: str, length: int, size: int) -> UnfitValue:
     return UnfitValue(
-        asked="frombuffer",
-        found=found,
+        asked=asked,
+        found=part,
         fits=f"an offset below {length} bytes, and elements of {size} bytes behind it",
     )

@@ -206,8 +206,10 @@ def check_shareable(tensor: TensorBase) -> None:
         raise _refused("it requires grad", "call `.detach()` on it first")
 
 
-def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
+def dlpack_array(source: Any, copy: bool | None = None) -> "np.ndarray[Any, Any]":
     """Return the array on the memory of a capsule or an object with `__dlpack__`.
+
+    With `copy` False, the source is asked to raise instead of making a copy.
 
     Raises:
         UnfitValue: `source` is neither, or is a used capsule.
@@ -223,7 +225,7 @@ def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
             found=f"a {kind}",
             fits="an object with `__dlpack__`, or a capsule",
         )
-    relay = _Relay(source)
+    relay = _Relay(source, copy)
     try:
         elements = np.from_dlpack(relay)
     except BaseException:
@@ -288,16 +290,17 @@ class _CapsuleSource:
 class _Relay:
     """A DLPack source that passes a capsule on, with bfloat16 renamed to uint16."""
 
-    __slots__ = ("capsule", "legacy", "rewritten", "source")
+    __slots__ = ("capsule", "legacy", "options", "rewritten", "source")
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, copy: bool | None) -> None:
         self.source = source
+        self.options = {} if copy is not False else {"copy": False}
         self.capsule: Any = None
         self.rewritten = self.legacy = False
 
     def __dlpack__(self, **options: Any) -> Any:
         try:
-            capsule = self.source.__dlpack__(**options)
+            capsule = self.source.__dlpack__(**{**options, **self.options})
         except TypeError:
             # A source of the protocol before 1.0 has none of the newer options.
             capsule = self.source.__dlpack__()

@@ -401,7 +401,10 @@ TESTS: dict[str, str] = {
         "../tensors/test_print_options.py::"
         "test_no_element_prints_without_items_at_the_ends"
     ),
-    "`asarray` of an `array.array`": (
+    "`asarray` of bytes without a dtype": (
+        "../tensors/test_from_memory.py::test_bytes_are_read_and_not_converted"
+    ),
+    "`asarray` of an `array.array`, or of a memoryview of numbers": (
         "../tensors/test_from_memory.py::test_elements_are_converted_if_they_have_to_be"
     ),
     "gradients that upstream does not have, or loses": (

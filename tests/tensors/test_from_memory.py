@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from everyorder import runtime
-from everyorder.runtime import Tensor, asarray, frombuffer, tensor
+from everyorder.runtime import Tensor, asarray, from_dlpack, frombuffer, tensor
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
 from everyorder.runtime.tensors.interop import ReadOnlyMemory
 from everyorder.runtime.utils import dlpack
@@ -90,6 +90,31 @@ def test_bytes_are_read_and_not_converted() -> None:
     assert memory == b"\x05\x00\x02\x00"
 
 
+def test_a_memoryview_of_other_elements_is_an_array_of_these() -> None:
+    memories: list[Any] = [np.array([1.0, 2.0]), array.array("d", [1, 2])]
+    view: Any
+    for memory in memories:
+        view = memoryview(memory)
+        shared = asarray(view)
+        assert (shared.dtype, shared.tolist()) == (runtime.float64, [1, 2])
+        shared[0] = 5
+        assert view[0] == 5
+        assert asarray(view, copy=False).data_ptr() == shared.data_ptr()
+        assert asarray(view, dtype="float32").tolist() == [5, 2]
+    assert asarray(memoryview(array.array("i", range(6)))[::2]).tolist() == [0, 2, 4]
+    for code in ("B", "c"):
+        view = memoryview(bytearray(8)).cast(code)
+        assert asarray(view).dtype is runtime.uint8
+        assert asarray(view, dtype="float32").tolist() == [0, 0]
+    with pytest.warns(ReadOnlyMemory, match="asarray"):
+        asarray(memoryview(bytes(8)).cast("d"))
+
+
+def test_bytes_that_do_not_fit_are_refused_by_the_name_of_the_call() -> None:
+    with pytest.raises(UnfitValue, match="`asarray` takes an offset"):
+        asarray(bytearray(7), dtype="int32")
+
+
 def test_read_only_memory_is_shared_with_a_warning() -> None:
     elements = np.ones(2)
     elements.flags.writeable = False
@@ -104,17 +129,79 @@ def test_read_only_memory_is_shared_with_a_warning() -> None:
         assert warned[0].filename == __file__
 
 
+class Exported:
+    """An object with DLPack's protocol, and no other."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.asked: dict[str, Any] = {}
+
+    def __dlpack__(self, **options: Any) -> Any:
+        self.asked = options
+        return self.source.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.source.__dlpack_device__()
+
+
+def read_only() -> Any:
+    elements = np.ones(2)
+    elements.flags.writeable = False
+    return Exported(elements)
+
+
+def test_read_only_memory_of_dlpack_is_shared_with_a_warning() -> None:
+    calls: dict[str, Callable[[], Tensor]] = {
+        "asarray": lambda: asarray(read_only()),
+        "from_dlpack": lambda: from_dlpack(read_only()),
+    }
+    for name, call in calls.items():
+        with pytest.warns(ReadOnlyMemory, match=f"`{name}` shares") as warned:
+            call()
+        assert [each.filename for each in warned] == [__file__]
+
+
+def test_a_copy_of_read_only_memory_does_not_warn() -> None:
+    # Warnings are errors here.
+    for result in (
+        asarray(read_only(), copy=True),
+        asarray(read_only(), dtype="float32"),
+        asarray(read_only(), device="meta"),
+        from_dlpack(read_only(), copy=True),
+        from_dlpack(read_only(), device="meta"),
+    ):
+        assert result.shape == (2,)
+
+
+def test_dlpack_copies_if_it_is_asked() -> None:
+    elements = np.ones(2)
+    plain = tensor([1.0, 1.0])
+    for source in (elements, Exported(elements), plain):
+        from_dlpack(source, copy=True).zero_()
+        from_dlpack(source, device="meta")
+    assert elements.tolist() == plain.tolist() == [1, 1]
+    for source in (elements, Exported(elements)):
+        for copy in (None, False):
+            shared = from_dlpack(source, copy=copy, device="cpu")
+            assert shared.data_ptr() == elements.ctypes.data
+    assert from_dlpack(plain, copy=False).data_ptr() == plain.data_ptr()
+
+
+def test_dlpack_does_not_copy_if_it_must_not() -> None:
+    source = Exported(np.ones(2))
+    for call in (from_dlpack, asarray):
+        call(source, copy=False)
+        assert source.asked["copy"] is False
+    with pytest.raises(NotShareable) as error:
+        from_dlpack(source, device="meta", copy=False)
+    assert error.value.code == "CopyNeeded"
+    assert "`from_dlpack(copy=False)`" in str(error.value)
+    assert "on cpu, not on meta" in " ".join(str(error.value).split())
+    with pytest.raises(UnfitValue, match="takes True, False or None"):
+        from_dlpack(source, copy=1)  # type: ignore[arg-type]  # the mistake
+
+
 def test_a_dlpack_object_is_shared() -> None:
-    class Exported:
-        def __init__(self, source: Tensor) -> None:
-            self.source = source
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.source.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self.source.__dlpack_device__()
-
     source = tensor([1.5, 2.5])
     assert asarray(Exported(source)).data_ptr() == source.data_ptr()
 
