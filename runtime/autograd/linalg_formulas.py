@@ -88,8 +88,8 @@ def _cholesky(grad: Any, upper: bool, result: Any) -> Any:
     # Half of the diagonal, of which each element is once in the sum below.
     inner = core.sub(inner, core.mul(core.tril(core.triu(inner)), 0.5))
     outer = core.linalg_solve(_h(lower), inner)
-    found = core.linalg_solve(lower, outer, left=False)
-    return core.mul(core.add(found, _h(found)), 0.5)
+    slopes = core.linalg_solve(lower, outer, left=False)
+    return core.mul(core.add(slopes, _h(slopes)), 0.5)
 
 
 def _eigh(grads: Sequence[Any], result0: Any, result1: Any) -> Any:
@@ -105,7 +105,10 @@ def _eigh(grads: Sequence[Any], result0: Any, result1: Any) -> Any:
         inner = core.mul(_column(core.to(of_values, dtype=vectors.dtype)), unit)
     if of_vectors is not None:
         apart = core.sub(core.unsqueeze(result0, -2), _column(result0))
-        turned = core.div(core.matmul(_h(vectors), of_vectors), core.add(apart, unit))
+        turned = core.matmul(_h(vectors), of_vectors)
+        # Over an antisymmetric difference, this part alone makes a Hermitian quotient.
+        turned = core.mul(core.sub(turned, _h(turned)), 0.5)
+        turned = core.div(turned, core.add(apart, unit))
         turned = core.mul(turned, core.sub(1, unit))
         inner = turned if inner is None else core.add(inner, turned)
     return core.matmul(core.matmul(vectors, inner), _h(vectors))

@@ -91,14 +91,36 @@ def test_vectors_of_each_matrix_of_a_batch() -> None:
     check(linalg.solve, numbers((2, 3, 3), "float64", 5), numbers((2, 3), "float64", 6))
 
 
-def test_the_gradient_of_a_factor_is_hermitian() -> None:
-    for upper in (False, True):
-        x = leaf(positive((3, 3), "complex128", 8))
-        weights = runtime.tensor(numbers((3, 3), "complex128", 9))
-        factor = linalg.cholesky(x, upper=upper)
-        (factor * weights).sum().real.backward()
-        assert x.grad is not None
-        np.testing.assert_allclose(x.grad.numpy(), x.grad.numpy().conj().T, atol=1e-12)
+FACTORS: dict[str, Function] = {
+    "cholesky": linalg.cholesky,
+    "cholesky of the upper triangle": lambda a: linalg.cholesky(a, upper=True),
+    "eigh, values": lambda a: linalg.eigh(a).eigenvalues,
+    "eigh, vectors": lambda a: linalg.eigh(a).eigenvectors.abs(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_the_gradient_of_a_factor_is_hermitian(name: str, dtype: str) -> None:
+    x = leaf(positive((3, 3), dtype, 8))
+    factor = FACTORS[name](x)
+    weights = runtime.tensor(numbers(factor.shape, str(factor.dtype.name), 9))
+    total = (factor * weights).sum()
+    (total.real if factor.dtype.is_complex else total).backward()
+    assert x.grad is not None
+    slopes = x.grad.numpy()
+    assert np.abs(slopes).max() > 0.01
+    np.testing.assert_allclose(slopes, slopes.conj().T, atol=1e-12)
+
+
+def test_the_gradient_of_eigenvectors_of_a_matrix() -> None:
+    x = leaf(np.array([[2.0, 0.5], [0.5, 1.0]]))
+    first = linalg.eigh(x).eigenvectors[0]
+    (first * first * runtime.tensor(np.array([1.0, 3.0]))).sum().backward()
+    assert x.grad is not None
+    # The cosine of the angle t of the vectors, where tan 2t = 2 a01 / (a00 - a11).
+    slope = np.sqrt(2) / 4
+    np.testing.assert_allclose(x.grad.numpy(), [[slope, -slope], [-slope, -slope]])
 
 
 @pytest.mark.parametrize("values", [[[1.0, 2.0], [2.0, 4.0]], np.zeros((2, 2))])
