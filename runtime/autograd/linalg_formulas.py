@@ -10,6 +10,7 @@ for the transposed matrix.
 """
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 from everyorder.runtime.autograd.elementwise_formulas import conj
@@ -41,15 +42,17 @@ def _inv(grad: Any, result: Any) -> Any:
 def _det(grad: Any, A: Any, result: Any) -> Any:  # noqa: N803  # torch's name
     """Return the gradient: the cofactors, which singular matrices have, too.
 
-    They follow from the singular values: for each the product of the others.
+    They follow from the singular values: for each the product of the others. Those of
+    a matrix with a NaN or an infinite element are NaN.
     """
     if GRAD.enabled:
         inverse = _h(core.linalg_inv(A))
         return core.mul(_scalar(core.mul(grad, conj(result))), inverse)
-    u, s, vh = core.linalg_svd(A, False)
+    finite = _scalar(core.all(core.isfinite(A), [-2, -1]))
+    u, s, vh = core.linalg_svd(core.where(finite, A, 0), False)
     turns = core.mul(core.linalg_det(u), core.linalg_det(vh))
     product = core.unsqueeze(products_of_others(s, (len(s.shape) - 1,)), -2)
-    cofactors = core.matmul(core.mul(u, product), vh)
+    cofactors = core.where(finite, core.matmul(core.mul(u, product), vh), nan)
     return core.mul(_scalar(core.mul(grad, conj(turns))), cofactors)
 
 

@@ -4,9 +4,10 @@ Matrices are the last two dimensions, and the others a batch.  NumPy computes on
 CPU; on meta there are shapes, and every other device refuses the call by name.
 
 Rules:
-- elements are float32, float64, or complex numbers; 16-bit floats are refused;
-- a singular matrix, or one without the factor, is refused: the error says which of the
-  batch it is;
+- elements are float32, float64, or complex numbers; 16-bit floats have norms only, of
+  vectors and by sums of rows and columns;
+- a singular matrix, or one without the factor, is refused, and so are numbers that are
+  not finite where LAPACK iterates: the error says which of the batch it is;
 - of a symmetric matrix one triangle is read; its gradient is that of a matrix that
   stays symmetric.
 """
@@ -68,36 +69,52 @@ def _real(dtype: DType) -> DType:
     return real_dtype(dtype) if dtype in COMPLEXES else dtype
 
 
-def _refusing(kernel: str, name: str, what: str, fits: str) -> Callable[..., None]:
-    """Return the work of a kernel that some matrices have no result for."""
+def _refusing(
+    kernel: str, name: str, what: str, fits: str, outputs: int = 1
+) -> Callable[..., None]:
+    """Return the work of a kernel that some matrices have no result for.
 
-    def run(table: KernelTable, out: Tensor, matrices: Tensor, *more: Any) -> None:
+    The matrices are the operand after the `outputs`.
+    """
+
+    def run(table: KernelTable, *operands: Any) -> None:
         try:
-            table[kernel](out, matrices, *more)
+            table[kernel](*operands)
         except LinAlgError:
-            found = what
-            if len(matrices.shape) > 2:
-                found = f"{what}, number {_first_bad(table, kernel, matrices)}"
-            raise bad_option(name, found, fits) from None
+            refused, batch = what, operands[outputs].shape[:-2]
+            if batch:
+                number = _first_bad(table[kernel], operands, outputs, batch)
+                refused = f"{what}, number {number}"
+            raise bad_option(name, refused, fits) from None
 
     return run
 
 
-def _first_bad(table: KernelTable, kernel: str, matrices: Tensor) -> int:
+def _first_bad(
+    kernel: Callable[..., None], operands: tuple[Any, ...], outputs: int, batch: Shape
+) -> int:
     """Return the number in the batch of the first matrix that a kernel refuses."""
-    batch = matrices.shape[:-2]
     for number in range(prod(batch)):
-        at, rest = matrices.offset, number
-        for size, step in zip(batch[::-1], matrices.strides[-3::-1], strict=True):
-            at += rest % size * step
-            rest //= size
-        one = view_of(matrices, matrices.shape[-2:], matrices.strides[-2:], at)
-        check = "linalg_cholesky" if kernel == "linalg_cholesky" else "linalg_inv"
+        parts = [
+            _part(each, number, batch) if isinstance(each, Tensor) else each
+            for each in operands
+        ]
+        # The caller's outputs stay as they are.
+        parts[:outputs] = [_like(each) for each in parts[:outputs]]
         try:
-            table[check](_like(one), one)
+            kernel(*parts)
         except LinAlgError:
             return number
     return 0
+
+
+def _part(tensor: Tensor, number: int, batch: Shape) -> Tensor:
+    """Return the view of what a tensor holds of one matrix of the batch."""
+    at, count = tensor.offset, len(batch)
+    for size, step in zip(batch[::-1], tensor.strides[:count][::-1], strict=True):
+        at += number % size * step
+        number //= size
+    return view_of(tensor, tensor.shape[count:], tensor.strides[count:], at)
 
 
 def _like(tensor: Tensor) -> Tensor:
@@ -108,6 +125,7 @@ def _like(tensor: Tensor) -> Tensor:
 
 
 _SINGULAR = ("a singular matrix", "invertible matrices")
+_FINITE = "matrices of finite numbers"
 
 
 def plan_inv(A: Tensor) -> CallPlan:  # noqa: N803  # torch's name
@@ -167,21 +185,21 @@ def _solve(
     vectors: bool,
 ) -> None:
     if vectors:
-        out, b = _column(out), _column(b)
+        out, b = _column_view(out), _column_view(b)
     elif not left:
         # X A = B is A' X' = B', of the transposed matrices.
-        out, a, b = _turned(out), _turned(a), _turned(b)
+        out, a, b = _transposed_view(out), _transposed_view(a), _transposed_view(b)
     a = expanded(a, (*out.shape[:-2], *a.shape[-2:]))
     work = _refusing("linalg_solve", "A", *_SINGULAR)
     work(table, out, a, expanded(b, out.shape))
 
 
-def _column(tensor: Tensor) -> Tensor:
+def _column_view(tensor: Tensor) -> Tensor:
     shape, strides = (*tensor.shape, 1), (*tensor.strides, 1)
     return view_of(tensor, shape, strides, tensor.offset)
 
 
-def _turned(tensor: Tensor) -> Tensor:
+def _transposed_view(tensor: Tensor) -> Tensor:
     *batch, rows, columns = tensor.shape
     *steps, down, right = tensor.strides
     return view_of(
@@ -208,7 +226,7 @@ def _cholesky(table: KernelTable, out: Tensor, self: Tensor, upper: bool) -> Non
         return
     # The upper triangle is the lower one of the transposed matrix, which has the
     # conjugate of the factor that the transposed result holds.
-    lower(table, _turned(out), _turned(self))
+    lower(table, _transposed_view(out), _transposed_view(self))
 
 
 def plan_qr(A: Tensor, mode: str) -> CallPlan:  # noqa: N803  # torch's name
@@ -236,7 +254,9 @@ def plan_svd(A: Tensor, full_matrices: bool, driver: str | None) -> CallPlan:  #
         ((*batch, least), _real(A.dtype)),
         ((*batch, right, columns), A.dtype),
     )
-    return CallPlan(outputs, A.device, (A, full_matrices))
+    what = "a matrix whose singular values cannot be computed"
+    work = _refusing("linalg_svd", "A", what, _FINITE, outputs=3)
+    return CallPlan(outputs, A.device, (A, full_matrices), kernel=work)
 
 
 def plan_eigh(self: Tensor, UPLO: str) -> CallPlan:  # noqa: N803  # as above
@@ -247,7 +267,9 @@ def plan_eigh(self: Tensor, UPLO: str) -> CallPlan:  # noqa: N803  # as above
         raise bad_option("UPLO", repr(UPLO), "'L' or 'U', the triangle to read")
     values = (*batch, self.shape[-1])
     outputs = (values, _real(self.dtype)), (self.shape, self.dtype)
-    return CallPlan(outputs, self.device, (self, triangle))
+    what = "a matrix whose eigenvalues cannot be computed"
+    work = _refusing("linalg_eigh", "self", what, _FINITE, outputs=2)
+    return CallPlan(outputs, self.device, (self, triangle), kernel=work)
 
 
 _NORM = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
@@ -302,7 +324,9 @@ def matrix_norm(
     order = float(ord)
     extreme = core.amax if order > 0 else core.amin
     if abs(order) == 2:
-        return _kept(extreme(_singular_values(self, rows, columns), [-1]), dim, keepdim)
+        return _with_reduced_dims(
+            extreme(_singular_values(self, rows, columns), [-1]), dim, keepdim
+        )
     if abs(order) not in (1, inf):
         raise bad_option("ord", repr(ord), "1, 2, inf, their negatives, 'fro', 'nuc'")
     over, along = (rows, columns) if abs(order) == 1 else (columns, rows)
@@ -333,7 +357,7 @@ def named_matrix_norm(
     if dtype is not None:
         self = core.to(self, dtype=dtype)
     total = core.sum(_singular_values(self, rows, columns), [-1])
-    return _kept(total, dim, keepdim)
+    return _with_reduced_dims(total, dim, keepdim)
 
 
 def _two_dims(self: Tensor, dim: Sequence[int]) -> tuple[int, int]:
@@ -348,8 +372,8 @@ def _singular_values(self: Tensor, rows: int, columns: int) -> Any:
     return core.linalg_svd(moved, False)[1]
 
 
-def _kept(result: Any, dim: Sequence[int], keepdim: bool) -> Any:
-    """Return the result with the reduced dimensions of size 1, if they are kept."""
+def _with_reduced_dims(result: Any, dim: Sequence[int], keepdim: bool) -> Any:
+    """Return the result with the reduced dimensions of size 1, if `keepdim`."""
     if keepdim:
         count = len(result.shape) + 2
         for place in sorted(each % count for each in dim):

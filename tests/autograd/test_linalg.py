@@ -135,6 +135,22 @@ def test_the_gradient_of_a_determinant_of_zero(values: Any) -> None:
         runtime.autograd.grad([x.det()], [x], create_graph=True)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_the_gradient_of_a_determinant_beside_one_that_is_not_finite(
+    value: float, dtype: str
+) -> None:
+    values = numbers((3, 3, 3), dtype, 10)
+    values[1, 0, 2] = value
+    x, others = leaf(values), leaf(values[::2])
+    x.det().backward(runtime.ones(3, dtype=dtype))
+    others.det().backward(runtime.ones(2, dtype=dtype))
+    assert x.grad is not None
+    assert others.grad is not None
+    np.testing.assert_allclose(x.grad.numpy()[::2], others.grad.numpy())
+    assert np.isnan(x.grad.numpy()[1]).all()
+
+
 @pytest.mark.parametrize("order", ["nuc", 2, -2])
 def test_singular_values_have_a_gradient_and_vectors_have_none(order: Any) -> None:
     x = leaf(numbers((3, 2), "complex128", 7))

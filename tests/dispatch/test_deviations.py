@@ -420,6 +420,10 @@ TESTS: dict[str, str] = {
     "the gradient of the Cholesky factor of complex matrices": (
         "../autograd/test_linalg.py::test_the_gradient_of_a_factor_is_hermitian"
     ),
+    "eigenvalues and singular values of numbers that are not finite": (
+        "../operators/test_linalg.py::"
+        "test_what_is_not_finite_has_no_singular_or_eigenvalues"
+    ),
     "what `torch.linalg` computes on other devices, and gradients of its factors": (
         "../operators/test_linalg.py::test_other_devices_have_no_kernel"
     ),

@@ -1,5 +1,8 @@
 """Linear algebra by its public names: refusals, batches, factors and targets."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,14 @@ NONE = runtime.zeros(2, 2)
 # The second matrix of the second row of a batch is singular.
 BATCH = runtime.eye(2).repeat(2, 2, 1, 1)
 BATCH[1, 1] = 0.0
+
+
+def with_one(value: float) -> runtime.Tensor:
+    """A batch with the value below the diagonal of its second matrix."""
+    batch = runtime.stack([A, A])
+    batch[1, 2, 0] = value
+    return batch
+
 
 WRONG: dict[str, Refusal] = {
     "inv": (
@@ -97,6 +108,45 @@ WRONG: dict[str, Refusal] = {
         "one dimension for vectors, or two for matrices",
     ),
 }
+
+
+# call -> the operator and the argument that the error names
+ITERATED: dict[str, tuple[Callable[[runtime.Tensor], Any], str, str]] = {
+    "svd": (linalg.svd, "linalg_svd", "A"),
+    "norm of 2": (lambda x: linalg.norm(x[1], 2), "linalg_norm", "A"),
+    "norm of -2": (lambda x: linalg.matrix_norm(x, -2), "linalg_matrix_norm", "A"),
+    "nuc": (lambda x: linalg.matrix_norm(x, "nuc"), "linalg_matrix_norm.str_ord", "A"),
+    "eigh": (linalg.eigh, "linalg_eigh", "self"),
+}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ITERATED)
+def test_what_is_not_finite_has_no_singular_or_eigenvalues(
+    name: str, value: float
+) -> None:
+    call, operator, argument = ITERATED[name]
+    values = "eigenvalues" if name == "eigh" else "singular values"
+    number = "" if name == "norm of 2" else ", number 1"
+    assert_refused(
+        lambda: call(with_one(value)),
+        WrongOption,
+        f"`core::{operator}` does not take a matrix whose {values} cannot be "
+        f"computed{number} for `{argument}`. fits: matrices of finite numbers",
+    )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_no_factor_of_a_matrix_that_is_not_finite(value: float) -> None:
+    for upper in (False, True):
+        batch = with_one(value)
+        with pytest.raises(WrongOption, match=r"positive\s+definite,\s+number 1"):
+            linalg.cholesky(batch.mT if upper else batch, upper=upper)
+        # The other triangle is not read.
+        assert (
+            linalg.cholesky(batch if upper else batch.mT, upper=upper).isfinite().all()
+        )
+    assert linalg.eigh(batch, "U").eigenvalues.isfinite().all()
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -2,14 +2,18 @@
 
 NumPy computes in float64 or complex128, and the result is rounded once.
 
-Rule: a kernel that cannot compute raises `numpy.linalg.LinAlgError` before it writes;
-`runtime.operators.linalg` says what is wrong.
+Rules:
+- a kernel that cannot compute raises `numpy.linalg.LinAlgError` before it writes;
+  `runtime.operators.linalg` says what is wrong;
+- singular values and eigenvalues are computed of finite numbers only: for others,
+  LAPACK raises, does not return, or returns numbers without meaning.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import array_of
@@ -20,6 +24,11 @@ def _written(outs: tuple[Tensor, ...], results: tuple[Any, ...]) -> None:
     with np.errstate(all="ignore"):
         for out, result in zip(outs, results, strict=True):
             array_of(out)[...] = result
+
+
+def _require_finite(elements: Any) -> None:
+    if not np.isfinite(elements).all():
+        raise LinAlgError("an element is NaN or infinite")
 
 
 def linalg_inv(out: Tensor, matrices: Tensor) -> None:
@@ -48,7 +57,12 @@ def linalg_det(out: Tensor, matrices: Tensor) -> None:
 
 def linalg_cholesky(out: Tensor, matrices: Tensor) -> None:
     """Write the lower factors; only the lower triangles are read."""
-    _written((out,), (np.linalg.cholesky(array_of(matrices)),))
+    with np.errstate(all="ignore"):
+        factors = np.linalg.cholesky(array_of(matrices))
+    # A NaN of a row reaches its element of the diagonal, the root of a difference.
+    if np.isnan(np.diagonal(factors, axis1=-2, axis2=-1)).any():
+        raise LinAlgError("a pivot is NaN")
+    _written((out,), (factors,))
 
 
 def linalg_qr(q: Tensor, r: Tensor, matrices: Tensor, mode: str) -> None:
@@ -65,6 +79,7 @@ def linalg_svd(
 ) -> None:
     """Write the factors, the singular values in descending order."""
     a = array_of(matrices)
+    _require_finite(a)
     _written((u, s, vh), tuple(np.linalg.svd(a, full_matrices=full_matrices)))
 
 
@@ -72,7 +87,9 @@ def linalg_eigh(
     values: Tensor, vectors: Tensor, matrices: Tensor, triangle: str
 ) -> None:
     """Write the eigenvalues in ascending order, and the vectors as columns."""
-    results = np.linalg.eigh(array_of(matrices), UPLO=triangle)  # type: ignore[call-overload]  # as above
+    a = array_of(matrices)
+    _require_finite(np.tril(a) if triangle == "L" else np.triu(a))
+    results = np.linalg.eigh(a, UPLO=triangle)  # type: ignore[call-overload]  # as above
     _written((values, vectors), tuple(results))
 
 
