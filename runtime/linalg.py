@@ -124,7 +124,11 @@ def svd(
     *,
     driver: str | None = None,
 ) -> SVD:
-    """Return the singular vectors and values; the values are in descending order."""
+    """Return the singular vectors and values; the values are in descending order.
+
+    Raises:
+        WrongOption: an element is not finite.
+    """
     return SVD(*core.linalg_svd(A, full_matrices, driver=driver))
 
 
@@ -133,6 +137,9 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803  # as above
     """Return the eigenvalues and vectors of symmetric or Hermitian matrices.
 
     The values are in ascending order; `UPLO` is the triangle that is read.
+
+    Raises:
+        WrongOption: an element of the triangle is not finite.
     """
     return Eigh(*core.linalg_eigh(A, UPLO))
 
@@ -151,7 +158,12 @@ def vector_norm(
     dtype: Any = None,
     out: Tensor | None = None,
 ) -> Any:
-    """Return the norm of vectors: of all elements, or over dimensions."""
+    """Return the norm of vectors: of all elements, or over dimensions.
+
+    Raises:
+        IndexOutOfRange: there are no elements, and the order is negative or infinite.
+        DTypeRefused: `dtype` does not hold every number of the dtype of `x`.
+    """
     options = {"dtype": dtype, "out": out}
     return _run("linalg_vector_norm", x, ord, _dims(dim), keepdim, **options)
 
@@ -166,7 +178,14 @@ def matrix_norm(
     dtype: Any = None,
     out: Tensor | None = None,
 ) -> Any:
-    """Return the norm of matrices: 1, 2, inf, their negatives, "fro" or "nuc"."""
+    """Return the norm of matrices: 1, 2, inf, their negatives, "fro" or "nuc".
+
+    Raises:
+        IndexOutOfRange: there is no least sum or singular value.
+        DTypeRefused: `dtype` does not hold every number of the dtype of `A`, or the
+            norm is of singular values, and `A` of 16-bit floats.
+        WrongOption: the norm is of singular values, and an element is not finite.
+    """
     name = "linalg_matrix_norm" + ("_str_ord" if isinstance(ord, str) else "")
     return _run(name, A, ord, list(dim), keepdim, dtype=dtype, out=out)
 

@@ -4,8 +4,8 @@ Matrices are the last two dimensions, and the others a batch.  NumPy computes on
 CPU; on meta there are shapes, and every other device refuses the call by name.
 
 Rules:
-- elements are float32, float64, or complex numbers; 16-bit floats have norms only, of
-  vectors and by sums of rows and columns;
+- elements are float32, float64, or complex numbers; 16-bit floats have norms only, and
+  none of singular values;
 - a singular matrix, or one without the factor, is refused, and so are numbers that are
   not finite where LAPACK iterates: the error says which of the batch it is;
 - of a symmetric matrix one triangle is read; its gradient is that of a matrix that
@@ -31,9 +31,11 @@ from everyorder.runtime.operators.declare.plan import (
     bad_shapes,
     distinct_dims,
     one_dtype,
+    require_dtype,
     same_device,
 )
 from everyorder.runtime.operators.declare.structured import Structured, composite
+from everyorder.runtime.operators.reductions import in_dtype
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import view_of
 from everyorder.runtime.tensors.dtype_info import real_dtype
@@ -319,20 +321,27 @@ def matrix_norm(
     """Return the greatest or least sum of a line, or singular value."""
     _check_order("ord", ord)
     rows, columns = _two_dims(self, dim)
-    if dtype is not None:
-        self = core.to(self, dtype=dtype)
     order = float(ord)
-    extreme = core.amax if order > 0 else core.amin
     if abs(order) == 2:
-        return _with_reduced_dims(
-            extreme(_singular_values(self, rows, columns), [-1]), dim, keepdim
-        )
+        values = _singular_values(self, rows, columns, dtype)
+        return _with_reduced_dims(_extreme(values, -1, order), dim, keepdim)
     if abs(order) not in (1, inf):
         raise bad_option("ord", repr(ord), "1, 2, inf, their negatives, 'fro', 'nuc'")
     over, along = (rows, columns) if abs(order) == 1 else (columns, rows)
-    sums = core.sum(core.abs(self), [over], True)
-    result = extreme(sums, [along], True)
+    sums = core.sum(core.abs(in_dtype(self, dtype)), [over], True)
+    result = _extreme(sums, along, order, keepdim=True)
     return result if keepdim else core.squeeze(result, [rows, columns])
+
+
+def _extreme(values: Any, dim: int, order: float, keepdim: bool = False) -> Any:
+    """Return the greatest value, which is 0 for no values, or the least.
+
+    The values are not negative, and the least of none does not exist.
+    """
+    if order < 0:
+        return core.amin(values, [dim], keepdim)
+    reduce = core.amax if values.shape[dim] else core.sum
+    return reduce(values, [dim], keepdim)
 
 
 @composite(
@@ -354,9 +363,7 @@ def named_matrix_norm(
         return core.norm(self, 2, [rows, columns], keepdim, dtype=dtype)
     if ord != "nuc":
         raise bad_option("ord", repr(ord), "1, 2, inf, their negatives, 'fro', 'nuc'")
-    if dtype is not None:
-        self = core.to(self, dtype=dtype)
-    total = core.sum(_singular_values(self, rows, columns), [-1])
+    total = core.sum(_singular_values(self, rows, columns, dtype), [-1])
     return _with_reduced_dims(total, dim, keepdim)
 
 
@@ -367,8 +374,10 @@ def _two_dims(self: Tensor, dim: Sequence[int]) -> tuple[int, int]:
     return rows, columns
 
 
-def _singular_values(self: Tensor, rows: int, columns: int) -> Any:
-    moved = core.movedim(self, [rows, columns], [-2, -1])
+def _singular_values(self: Tensor, rows: int, columns: int, dtype: DType | None) -> Any:
+    fits = f"{_FITS} for singular values: convert the matrices first"
+    require_dtype("self", self.dtype, _DTYPES, fits)
+    moved = core.movedim(in_dtype(self, dtype), [rows, columns], [-2, -1])
     return core.linalg_svd(moved, False)[1]
 
 

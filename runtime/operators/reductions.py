@@ -53,6 +53,7 @@ from everyorder.runtime.tensors.dtype_info import (
     compute_dtype,
     real_dtype,
 )
+from everyorder.runtime.tensors.promotion import promote_types
 from everyorder.runtime.tensors.shape import contiguous_strides, reduced_shape
 from everyorder.runtime.tensors.tensor import Tensor
 
@@ -301,10 +302,7 @@ def norm(
     self: Tensor, p: Any, dim: Sequence[int] | None, keepdim: bool, dtype: DType | None
 ) -> Any:
     """Return the norm of vectors: the p-th root of the sum of the p-th powers."""
-    if dtype is not None:
-        fits = COMPLEXES if self.dtype.is_complex else FLOATS
-        require_dtype("dtype", dtype, fits, ", ".join(sorted(map(str, fits))))
-        self = core.to(self, dtype=dtype)
+    self = in_dtype(self, dtype)
     if self.dtype in HALVES:
         wide = core.norm(core.to(self, dtype=FLOAT32), p, dim, keepdim)
         return core.to(wide, dtype=self.dtype)
@@ -324,7 +322,8 @@ def norm(
     sizes = core.abs(self)
     if order == inf:
         return core.amax(sizes, dims, keepdim)
-    if order == -inf:
+    if order == -inf or (order < 0 and not self.numel()):
+        # No elements have no norm of a negative order: `amin` refuses them.
         return core.amin(sizes, dims, keepdim)
     if order == 0:
         # A count has the gradient 0.
@@ -338,6 +337,20 @@ def norm(
     powers = core.pow(core.masked_fill(sizes, zero, 1), order)
     powers = core.masked_fill(powers, zero, 0 if order > 0 else inf)
     return _rooted(core.sum(powers, dims, keepdim), order)
+
+
+def in_dtype(self: Tensor, dtype: DType | None) -> Any:
+    """Return the tensor in the dtype that its norm is computed in.
+
+    Raises:
+        DTypeRefused: the dtype does not hold each element of the tensor's dtype.
+    """
+    if dtype is None:
+        return self
+    kind = COMPLEXES if self.dtype.is_complex else FLOATS
+    fits = frozenset(each for each in kind if promote_types(self.dtype, each) is each)
+    require_dtype("dtype", dtype, fits, ", ".join(sorted(map(str, fits))))
+    return core.to(self, dtype=dtype)
 
 
 def _rooted(total: Any, order: float = 2.0) -> Any:

@@ -8,7 +8,12 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import DispatchKey, default_dispatcher, linalg
-from everyorder.runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
+from everyorder.runtime.errors.tensor import (
+    DTypeRefused,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import tensor
 
@@ -100,6 +105,13 @@ WRONG: dict[str, Refusal] = {
         WrongOption,
         "`core::linalg_matrix_norm.str_ord` does not take 'foo' for `ord`. fits: 1, 2, "
         "inf, their negatives, 'fro', 'nuc'",
+    ),
+    "singular values of 16 bits": (
+        lambda: linalg.norm(A.half(), 2, dtype="float32"),
+        DTypeRefused,
+        "`core::linalg_norm` does not take `self` of dtype float16. fits: float32, "
+        "float64, complex64, complex128 for singular values: convert the matrices "
+        "first",
     ),
     "three dimensions": (
         lambda: linalg.norm(BATCH[0], 1),
@@ -238,3 +250,76 @@ def test_a_zero_has_no_slope_in_a_norm(order: float) -> None:
         norm.backward()
         assert x.grad is not None
         assert x.grad.tolist() == pytest.approx(wanted)
+
+
+ORDERS = (1, -1, 2, -2, np.inf, -np.inf, "nuc", "fro")
+# A least line or singular value does not exist where there are none.
+WITHOUT_LEAST = {-1: {(3, 0), (0, 0)}, -2: {(0, 3), (3, 0), (0, 0)},
+                 -np.inf: {(0, 3), (0, 0)}}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(0, 3), (3, 0), (0, 0)], ids=str)
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_norm_of_matrices_without_elements(
+    order: Any, size: tuple[int, int]
+) -> None:
+    x = runtime.zeros(2, *size).requires_grad_()
+    if size in WITHOUT_LEAST.get(order, ()):
+        with pytest.raises(IndexOutOfRange, match="no result for no elements"):
+            linalg.matrix_norm(x, order)
+        return
+    norm = linalg.matrix_norm(x, order)
+    assert norm.tolist() == [0, 0]
+    assert linalg.matrix_norm(x, order, keepdim=True).tolist() == [[[0]], [[0]]]
+    assert linalg.norm(x[0], order).item() == 0
+    norm.sum().backward()
+    assert x.grad is not None
+    assert x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("order", [-1, -2.5, -np.inf])
+def test_no_norm_of_a_negative_order_of_no_elements(order: float) -> None:
+    x = runtime.zeros(2, 0)
+    calls = (
+        lambda: linalg.vector_norm(x, order),
+        lambda: linalg.vector_norm(x, order, dim=1),
+        lambda: linalg.norm(x, order, dim=1),
+        lambda: runtime.norm(x, order, dim=1),
+    )
+    for call in calls:
+        with pytest.raises(IndexOutOfRange, match="no result for no elements"):
+            call()
+    assert linalg.vector_norm(x, order, dim=0).shape == (0,)
+
+
+NORMS: dict[str, Callable[..., Any]] = {
+    "vector": linalg.vector_norm,
+    "any": linalg.norm,
+    "any, of an order": lambda x, dtype: linalg.norm(x, 1, dtype=dtype),
+    "any, of a name": lambda x, dtype: linalg.norm(x, "fro", dtype=dtype),
+    "sums of columns": lambda x, dtype: linalg.matrix_norm(x, 1, dtype=dtype),
+    "singular value": lambda x, dtype: linalg.matrix_norm(x, 2, dtype=dtype),
+    "fro": linalg.matrix_norm,
+    "nuc": lambda x, dtype: linalg.matrix_norm(x, "nuc", dtype=dtype),
+    "of a tensor": runtime.norm,
+}
+NARROWER = (("float64", "float32"), ("complex128", "complex64"),
+            ("complex64", "float32"), ("float32", "bfloat16"),
+            ("float32", "complex64"))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_is_not_computed_in_a_narrower_dtype(name: str) -> None:
+    for own, other in NARROWER:
+        with pytest.raises(DTypeRefused, match="`dtype` of dtype"):
+            NORMS[name](A.to(dtype=own), dtype=other)
+    assert NORMS[name](A, dtype="float64").dtype is runtime.float64
+
+
+def test_norms_of_16_bit_floats() -> None:
+    for dtype in (runtime.float16, runtime.bfloat16):
+        x = A.to(dtype=dtype)
+        for order in (1, -1, np.inf, -np.inf, "fro"):
+            assert linalg.matrix_norm(x, order).dtype is dtype
+        assert linalg.norm(x, 2, dim=1).dtype is dtype
+        assert linalg.vector_norm(x, 3).dtype is dtype
