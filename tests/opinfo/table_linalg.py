@@ -137,7 +137,8 @@ def row(name: str, samples: Any, reference: Any, **more: Any) -> OpInfo:
                   **more)  # fmt: skip
 
 
-# Vectors may have another sign in torch.
+# Vectors may have another sign in torch: without `torch`, what is unique of the factors
+# is compared (`UNIQUE` in `tests/opinfo/test_against_torch.py`).
 ROWS = (
     row("linalg_inv", each(regular), np.linalg.inv),
     row("linalg_det", each(regular), np.linalg.det),

@@ -1,6 +1,7 @@
 """Every operator against torch: dtype, shape, strides, values, and errors."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,48 @@ def test_results_are_those_of_torch(row: OpInfo) -> None:
                 compare(row, one, other, case)
                 compared += 1
     assert compared, "torch took none of the samples"
+
+
+# Vectors have any phase, and those that complete a basis are free: the magnitudes of
+# the others, the values and the products are the same everywhere.
+UNIQUE: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "linalg_eigh": lambda values, v: (
+        values,
+        abs(v),
+        (v * values[..., None, :]) @ v.conj().swapaxes(-1, -2),
+    ),
+    "linalg_qr": lambda q, r: (
+        abs(q[..., : min(r.shape[-2:])]),
+        abs(r),
+        q @ r,
+    ),
+    "linalg_svd": lambda u, s, vh: (
+        abs(u[..., : s.shape[-1]]),
+        s,
+        abs(vh[..., : s.shape[-1], :]),
+        (u[..., : s.shape[-1]] * s[..., None, :]) @ vh[..., : s.shape[-1], :],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNIQUE)
+def test_what_is_unique_of_factors_is_that_of_torch(name: str) -> None:
+    row = next(row for row in ROWS if row.name == name)
+    function = getattr(torch.linalg, name.removeprefix("linalg_"))
+    for dtype in row.dtypes:
+        for sample in row.samples(dtype):
+            case = f"{name}[{dtype}]({sample})"
+            args, kwargs = sample.bound(on_torch)
+            expected = function(*args, **kwargs)
+            args, kwargs = sample.bound(on_cpu)
+            results = row.call(*args, **kwargs)
+            assert [(f"torch.{one.dtype.name}", one.shape) for one in results] == [
+                (str(other.dtype), tuple(other.shape)) for other in expected
+            ], case
+            ours = UNIQUE[name](*(each.numpy() for each in results))
+            theirs = UNIQUE[name](*map(elements, expected))
+            for one, other in zip(ours, theirs, strict=True):
+                assert_same(one, other, 2 * row.loose, case)
 
 
 def compare(row: OpInfo, one: Any, other: Any, case: str) -> None:
