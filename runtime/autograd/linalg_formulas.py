@@ -109,7 +109,7 @@ def _eigh(grads: Sequence[Any], result0: Any, result1: Any) -> Any:
     if of_vectors is not None:
         apart = core.sub(core.unsqueeze(result0, -2), _column(result0))
         turned = core.matmul(_h(vectors), of_vectors)
-        # Over an antisymmetric difference, this part alone makes a Hermitian quotient.
+        # Only this part has a Hermitian quotient by the antisymmetric differences.
         turned = core.mul(core.sub(turned, _h(turned)), 0.5)
         turned = core.div(turned, core.add(apart, unit))
         turned = core.mul(turned, core.sub(1, unit))

@@ -137,7 +137,7 @@ def test_the_gradient_of_a_determinant_of_zero(values: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_the_gradient_of_a_determinant_beside_one_that_is_not_finite(
+def test_the_gradient_of_determinants_if_one_is_not_finite(
     value: float, dtype: str
 ) -> None:
     values = numbers((3, 3, 3), dtype, 10)

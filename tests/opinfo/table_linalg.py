@@ -33,16 +33,16 @@ def hermitian(dtype: str, shape: Shape, layout: str = "plain") -> Array:
     return Array(values.astype(numpy_dtype(DType.named(dtype))), layout)
 
 
-def each(made: Callable[..., Array], *more: Any) -> Callable[[str], list[Sample]]:
+def each(matrices: Callable[..., Array], *more: Any) -> Callable[[str], list[Sample]]:
     """One matrix, other layouts, a batch, and nothing."""
 
     def samples(dtype: str) -> list[Sample]:
         return [
-            Sample(made(dtype, (3, 3)), *more),
-            Sample(made(dtype, (3, 3), layout="transposed"), *more),
-            Sample(made(dtype, (2, 3, 3), layout="sliced"), *more),
-            Sample(made(dtype, (0, 2, 2)), *more),
-            Sample(made(dtype, (0, 0)), *more),
+            Sample(matrices(dtype, (3, 3)), *more),
+            Sample(matrices(dtype, (3, 3), layout="transposed"), *more),
+            Sample(matrices(dtype, (2, 3, 3), layout="sliced"), *more),
+            Sample(matrices(dtype, (0, 2, 2)), *more),
+            Sample(matrices(dtype, (0, 0)), *more),
         ]
 
     return samples
@@ -96,19 +96,19 @@ def norm_samples(dtype: str) -> list[Sample]:
 def matrix_samples(dtype: str) -> list[Sample]:
     x = array(dtype, (3, 4), 1, "nonzero")
     cube = array(dtype, (2, 3, 4), 1, "nonzero", "sliced")
-    found = [Sample(x, 1), Sample(x, float("-inf")), Sample(cube, -1, [2, 0], True)]
+    calls = [Sample(x, 1), Sample(x, float("-inf")), Sample(cube, -1, [2, 0], True)]
     if dtype in PRECISE:
-        found += [Sample(cube, 2, [0, 2], True), Sample(x, -2)]
-    return found
+        calls += [Sample(cube, 2, [0, 2], True), Sample(x, -2)]
+    return calls
 
 
 def named_samples(dtype: str) -> list[Sample]:
     x = array(dtype, (3, 4), 1, "nonzero")
     cube = array(dtype, (2, 3, 4), 1, "nonzero", "sliced")
-    found = [Sample(x, "fro"), Sample(cube, "fro", [-1, 0])]
+    calls = [Sample(x, "fro"), Sample(cube, "fro", [-1, 0])]
     if dtype in PRECISE:
-        found += [Sample(cube, "nuc", [-1, 0]), Sample(x, "nuc")]
-    return found
+        calls += [Sample(cube, "nuc", [-1, 0]), Sample(x, "nuc")]
+    return calls
 
 
 def either_samples(dtype: str) -> list[Sample]:
