@@ -344,7 +344,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Any:
     for first in range(0, max(rows, 1), max(step, 1)):
         some = core.slice(x1, -2, first, first + step) if step < rows else x1
         apart = core.sub(core.unsqueeze(some, -2), core.unsqueeze(x2, -3))
-        parts.append(core.norm(apart, p, [-1]))
+        # Rows without elements have the distance 0, as by any other order.
+        order = p if x1.shape[-1] else 2
+        parts.append(core.norm(apart, order, [-1]))
     return parts[0] if len(parts) == 1 else core.cat(parts, -2)
 
 
