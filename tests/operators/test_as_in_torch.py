@@ -203,9 +203,9 @@ def test_norms_in_another_dtype() -> None:
     half = m.tensor([3.0, 4.0]).half()
     assert half.norm(dtype=m.float64).dtype is m.float64
     assert half.norm().dtype is m.float16
-    assert m.tensor([3.0, 4.0]).norm(dtype=m.float16).item() == 5
-    with pytest.raises(DTypeRefused):
-        m.tensor([1j]).norm(dtype=m.float32)
+    for x, narrow in (([3.0, 4.0], m.float16), ([1j], m.float32)):
+        with pytest.raises(DTypeRefused):
+            m.tensor(x).norm(dtype=narrow)
 
 
 def test_grids_are_made_of_lines() -> None:
