@@ -156,7 +156,9 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
                             result = empty(len(x), form)
                             entry(x, y, result)
                             return host_tensor(result, self._shape, result_dtype)
+                        # The loop for other layouts is compiled when one comes.
                         flat.load(dtype)
+                        return general(self, other, alpha)
                 elif (number := other.number) is not None and self.number is None:
                     compiled = of_numbers[dtype.code]
                     if compiled is not None:
