@@ -97,7 +97,7 @@ def families() -> dict[str, Family]:
 def _compile(kernel: KernelName) -> Compiled:
     before = NOTICE.seconds
     dtypes = kernel.dtypes
-    _ = families()[kernel.family][dtypes[0] if len(dtypes) == 1 else dtypes]
+    _ = FAMILIES[kernel.family][dtypes[0] if len(dtypes) == 1 else dtypes]
     if KernelFile.failure is not None:
         raise KernelFile.failure
     return Compiled(kernel, NOTICE.seconds - before)

@@ -78,9 +78,9 @@ def test_the_command_says_how_many_and_where(
     monkeypatch.setattr(warm, "compile_kernels", compile_kernels)
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
     monkeypatch.setattr("numba.config.DISABLE_JIT", 0)
-    found = CliRunner().invoke(main, ["runtime", "warm", "--jobs", "7"])
-    assert (asked, found.exit_code) == ([2], 0)
-    first, second = found.output.splitlines()
+    result = CliRunner().invoke(main, ["runtime", "warm", "--jobs", "7"])
+    assert (asked, result.exit_code) == ([2], 0)
+    first, second = result.output.splitlines()
     assert first.startswith("2 kernels are stored: 1 compiled in ")
     assert first.endswith(" (--jobs 2), 1 were there")
     assert second == f"folder: {tmp_path}"
@@ -89,13 +89,13 @@ def test_the_command_says_how_many_and_where(
 def test_the_command_says_why_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("numba.config.DISABLE_JIT", 0)
     monkeypatch.setattr(cache, "folder", lambda: None)
-    found = CliRunner().invoke(main, ["runtime", "warm"])
-    assert found.exit_code == REFUSED
-    assert "set EVERYORDER_CACHE_DIR" in found.output
+    result = CliRunner().invoke(main, ["runtime", "warm"])
+    assert result.exit_code == REFUSED
+    assert "set EVERYORDER_CACHE_DIR" in result.output
     monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
-    found = CliRunner().invoke(main, ["runtime", "warm"])
-    assert found.exit_code == REFUSED
-    assert "NUMBA_DISABLE_JIT" in found.output
+    result = CliRunner().invoke(main, ["runtime", "warm"])
+    assert result.exit_code == REFUSED
+    assert "NUMBA_DISABLE_JIT" in result.output
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_the_command_says_what_went_wrong(
     monkeypatch.setattr(warm, "compile_kernels", compile_kernels)
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
     monkeypatch.setattr("numba.config.DISABLE_JIT", 0)
-    found = CliRunner().invoke(main, ["runtime", "warm"])
-    assert found.exit_code == REFUSED
-    assert said in found.output
+    result = CliRunner().invoke(main, ["runtime", "warm"])
+    assert result.exit_code == REFUSED
+    assert said in result.output
 
 
 FULL = """
@@ -198,10 +198,13 @@ def test_a_line_appears_after_two_seconds_and_is_erased(
     assert len(line) == len("\r\x1b[K") + 79
     subject.end()
     assert stream.getvalue() == line + "\r\x1b[K"
+    subject.is_shown = False
+    compiled(subject, seconds, 3.0)
+    assert stream.getvalue() == line + "\r\x1b[K"
     assert caplog.messages[0] == "compiled softmax_rows of float32 in 1.50 s"
     # Loaded from disk: nothing was begun.
     subject.end()
-    assert (subject.count, len(caplog.messages)) == (3, 3)
+    assert (subject.count, len(caplog.messages)) == (4, 4)
 
 
 @pytest.mark.parametrize("stream", ["closed", "none", "file"])

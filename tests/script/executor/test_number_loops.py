@@ -2,7 +2,6 @@
 
 import threading
 import warnings
-from collections import Counter
 from random import Random
 from typing import Any
 
@@ -20,10 +19,9 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.script.executor import executor
 from everyorder.runtime.script.executor.codegen import ROUND
-from everyorder.runtime.script.ir import Graph, Value, check, graph_text
+from everyorder.runtime.script.ir import Graph, Value, check
 from everyorder.runtime.script.primitives import ROWS
-from tests.script.executor.conftest import EXECUTORS
-from tests.script.executor.test_random import INTS, Growth, outcome
+from tests.script.executor.test_random import INTS, Growth, compare
 
 NUMBERS = (IntType, FloatType, BoolType)
 MOST, DIGIT = 2**63 - 1, 2**30
@@ -74,7 +72,7 @@ class NumberGrowth(Growth):
 
 
 def number_program(random: Random) -> Graph:
-    """A program of the parameters of `outcome`, whose loops compute with numbers."""
+    """A program with the parameters of all, whose loops compute with numbers."""
     graph = Graph("random")
     growth = NumberGrowth(random, graph.block, [])
     for each in (IntType, FloatType):
@@ -92,37 +90,20 @@ def number_program(random: Random) -> Graph:
     return graph
 
 
-def compare(seeds: range, capsys: pytest.CaptureFixture[str]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for seed in seeds:
-        graph = number_program(Random(seed))
-        outcomes = {}
-        for name, options in EXECUTORS.items():
-            with executor(**options):
-                outcomes[name] = outcome(graph, capsys)
-        first, *others = outcomes.values()
-        assert all(each == first for each in others), (
-            f"seed {seed}\n{graph_text(graph)}\n{outcomes}"
-        )
-        counts[first[0][0]] += 1
-        counts.update(node.kind for node in graph.nodes())
-    return counts
-
-
 def test_random_loops_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = compare(range(150), capsys)
+    counts = compare(range(150), capsys, number_program)
     assert min(counts["raised"], counts["gave"]) > 10
     assert min(counts[f"prim::{each}"] for each in ("If", "Loop")) > 50
 
 
 @pytest.mark.slow
 def test_more_random_loops_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    compare(range(150, 1_500), capsys)
+    compare(range(150, 1_500), capsys, number_program)
 
 
 @pytest.mark.nightly
 def test_many_random_loops_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    compare(range(1_500, 6_000), capsys)
+    compare(range(1_500, 6_000), capsys, number_program)
 
 
 def collatz(n: int) -> int:

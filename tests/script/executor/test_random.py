@@ -2,6 +2,7 @@
 
 import operator
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -171,10 +172,14 @@ def outcome(graph: Graph, capsys: pytest.CaptureFixture[str]) -> Any:
     return result, mine, capsys.readouterr().out
 
 
-def compare(seeds: range, capsys: pytest.CaptureFixture[str]) -> Counter[str]:
+def compare(
+    seeds: range,
+    capsys: pytest.CaptureFixture[str],
+    program: Callable[[Random], Graph] = random_program,
+) -> Counter[str]:
     counts: Counter[str] = Counter()
     for seed in seeds:
-        graph = random_program(Random(seed))
+        graph = program(Random(seed))
         outcomes = {}
         for name, options in EXECUTORS.items():
             with executor(**options):
