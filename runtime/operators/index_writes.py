@@ -52,11 +52,10 @@ from everyorder.runtime.operators.gather_scatter import (
     plan_scatter,
     require_slices,
 )
-from everyorder.runtime.operators.indexing import numbers_of
+from everyorder.runtime.operators.indexing import masked_shape, numbers_of
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
 from everyorder.runtime.tensors.dtype_info import info
-from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 
 _SUMS = ("sum", "mean")
@@ -221,16 +220,7 @@ def plan_masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> CallPlan:
     """Return the plan that writes elements of `source` where the mask is true."""
     device = same_device(self, mask, source)
     one_dtype(ALL, "every dtype", ("self", self), ("source", source))
-    require_dtype("mask", mask.dtype, frozenset({BOOL}), "bool")
-    try:
-        shape = broadcast_shapes(self.shape, mask.shape)
-    except ValueError:
-        raise bad_shapes(
-            "self and mask do not broadcast together",
-            f"a mask that broadcasts with {self.shape}",
-            ("self", self),
-            ("mask", mask),
-        ) from None
+    shape = masked_shape(self, mask)
     return CallPlan(
         ((shape, self.dtype),),
         device,

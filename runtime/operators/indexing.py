@@ -250,9 +250,12 @@ def _put(
         table["copy"](out, spread)
 
 
-def plan_masked_select(self: Tensor, mask: Tensor) -> CallPlan:
-    """Return the plan of the elements where the mask is true; both broadcast."""
-    device = same_device(self, mask)
+def masked_shape(self: Tensor, mask: Tensor) -> tuple[int, ...]:
+    """Return the shape to which a tensor and its mask broadcast.
+
+    Raises:
+        DTypeRefused: the mask is not of booleans. ShapesDoNotFit: they do not.
+    """
     require_dtype("mask", mask.dtype, frozenset({BOOL}), "bool")
     try:
         shape = broadcast_shapes(self.shape, mask.shape)
@@ -263,6 +266,13 @@ def plan_masked_select(self: Tensor, mask: Tensor) -> CallPlan:
             ("self", self),
             ("mask", mask),
         ) from None
+    return shape
+
+
+def plan_masked_select(self: Tensor, mask: Tensor) -> CallPlan:
+    """Return the plan of the elements where the mask is true; both broadcast."""
+    device = same_device(self, mask)
+    shape = masked_shape(self, mask)
     source, chosen = expanded(self, shape), expanded(mask, shape)
     if not shape:
         source, chosen = expanded(self, (1,)), expanded(mask, (1,))

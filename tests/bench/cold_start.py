@@ -40,7 +40,7 @@ TIMES = 3
 
 def run(program: str, folder: str) -> tuple[float, int, float, float]:
     """Seconds of a program, how many kernels it compiled, theirs, and the longest's."""
-    told = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(program=program)],
         check=True,
         capture_output=True,
@@ -48,13 +48,13 @@ def run(program: str, folder: str) -> tuple[float, int, float, float]:
         cwd=Path(__file__).parents[2],
         env={**os.environ, "EVERYORDER_CACHE_DIR": folder},
     )
-    seconds, count, compiling, longest = told.stdout.split()
+    seconds, count, compiling, longest = finished.stdout.split()
     return float(seconds), int(count), float(compiling), float(longest)
 
 
 def cold_and_warm(program: str) -> tuple[str, float, float]:
     """What was compiled, the median of cold runs, and that of the runs after them."""
-    cold, warm, said = [], [], ""
+    cold, warm, summary = [], [], ""
     for _ in range(TIMES):
         with tempfile.TemporaryDirectory() as folder:
             seconds, count, compiling, longest = run(program, folder)
@@ -62,8 +62,9 @@ def cold_and_warm(program: str) -> tuple[str, float, float]:
             again, more, _, _ = run(program, folder)
             warm.append(again)
             assert not more, "the first run stored everything"
-            said = f"{count} kernels in {compiling:.1f} s, the longest {longest:.1f} s"
-    return said, median(cold), median(warm)
+            summary = f"{count} kernels in {compiling:.1f} s, the longest "
+            summary += f"{longest:.1f} s"
+    return summary, median(cold), median(warm)
 
 
 def first_run() -> Iterator[Row]:
@@ -73,8 +74,8 @@ def first_run() -> Iterator[Row]:
         ("the first step of a small transformer, cold, `import` and all",
          TRANSFORMER, 12.0),
     ):  # fmt: skip
-        (said, cold, warm), slow = beside_fixed_work(partial(cold_and_warm, program))
-        note = f" ({said}; {warm:.2f} s warm)"
+        (summary, cold, warm), slow = beside_fixed_work(partial(cold_and_warm, program))
+        note = f" ({summary}; {warm:.2f} s warm)"
         yield limited(what, cold, most, slow, note=note)
 
 
