@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from everyorder.coded_error import CodedError
 from everyorder.harness.base.errors import HarnessError
 from everyorder.harness.cli.command import INTERRUPTED, CommandError, raise_interrupts
 
@@ -67,6 +68,11 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except HarnessError as error:
             raise CommandError(str(error)) from None
+        except ImportError as error:
+            # A missing extra of the runtime.
+            if isinstance(error, CodedError):
+                raise CommandError(str(error)) from None
+            raise
         except (KeyboardInterrupt, click.Abort):
             click.echo("\ninterrupted", err=True)
             raise SystemExit(INTERRUPTED) from None

@@ -37,9 +37,10 @@ def warm(jobs: int | None) -> None:
     EVERYORDER_CACHE_DIR; all environments with the same versions share it. Kernels that
     are not common are compiled when a program first uses them.
     """
+    # First: it says which extra is missing.
+    from everyorder.runtime.kernels import warm as kernels  # isort: skip
     import numba
 
-    from everyorder.runtime.kernels import warm as kernels
     from everyorder.runtime.kernels.compile import cache
     from everyorder.runtime.kernels.shared.thread_pool import usable_cores
 

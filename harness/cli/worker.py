@@ -154,7 +154,8 @@ def _agents() -> Any:
     try:
         return import_module("everyorder.runtime.rpc.api.lifecycle")
     except ImportError as error:
+        name = getattr(error, "package", None) or error.name
         raise ProcessError(
             code="CannotServe",
-            reason=f"{error.name} is not installed: pip install 'everyorder[rpc]'",
+            reason=f"{name} is not installed: pip install 'everyorder[rpc]'",
         ) from None

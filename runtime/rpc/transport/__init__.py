@@ -4,6 +4,11 @@
 import `runtime.rpc.transport.sockets`, which needs pyzmq.
 """
 
+# ruff: noqa: E402  # first of all, an error that names the extra
+from everyorder.runtime.base.extras import require_packages
+
+require_packages()
+
 from everyorder.runtime.rpc.transport.interface import (
     Link,
     LinkState,

@@ -1,0 +1,26 @@
+"""Packages that the runtime needs and the light installation lacks.
+
+Registering, calling and exploring kernels of one's own needs none of them; tensors, and
+what works on tensors, need all.
+
+Rules: packages of modules that import one of them at their top call
+`require_packages` first, so that the error names the extra.
+"""
+
+from importlib.util import find_spec
+
+from everyorder.runtime.errors.extras import ExtraMissing
+
+# The extra `runtime` of pyproject.toml.
+PACKAGES = ("numpy", "numba", "ml_dtypes")
+
+
+def require_packages() -> None:
+    """Raise an error if a package of the extra `runtime` is not installed.
+
+    Raises:
+        ExtraMissing: one of them is not.
+    """
+    for package in PACKAGES:
+        if find_spec(package) is None:
+            raise ExtraMissing(package=package)
