@@ -56,9 +56,11 @@ from everyorder.harness.exploration.explore_scenario import (
     system_of,
 )
 from everyorder.harness.report import sections
+from everyorder.harness.report.evidence import explanation
+from everyorder.harness.report.failure import UNKNOWN_SIDES, headline
 from everyorder.harness.report.observation import difference, readable_lines, whole_text
 from everyorder.harness.report.raised import raised_lines
-from everyorder.harness.report.text import explanation, plural
+from everyorder.harness.report.text import WIDTH, plural, wrap_words
 from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import ScenarioSkipped
@@ -169,12 +171,15 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
                 history,
                 hidden=fault.hidden,
             )
-            where = texts.state_name(fault.state)
-            head = f"wrong: {fault.kind} at {where}, without looks between"
             violation = replace(
                 violation, raised=raised_errors(system, violation, played)
             )
-            return [head, *explanation(violation), *raised_lines(texts, violation)]
+            head = f"wrong, without looks between: {headline(texts, violation)}"
+            return [
+                *wrap_words(head, WIDTH),
+                *explanation(violation, sides=UNKNOWN_SIDES),
+                *raised_lines(texts, violation),
+            ]
     return []
 
 

@@ -127,6 +127,15 @@ def explore_options(command: F) -> F:
     return wrapped
 
 
+def verbose_option(command: F) -> F:
+    """Add the flag for assumptions, strategies and counts."""
+    return click.option(
+        *("-v", "--verbose"),
+        is_flag=True,
+        help="Show assumptions, strategies and counts, too.",
+    )(command)
+
+
 def effort_of(strategy: str, budget: float | None, steps: int | None) -> ExploreOptions:
     """Return the options of these flags.
 
@@ -144,6 +153,7 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Explore
 )
 @paths_argument
 @explore_options
+@verbose_option
 @click.option(
     "--system",
     type=click.Choice(["dispatcher", "torch"]),
@@ -158,14 +168,18 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Explore
     help="Write index.html (one offline page) and report.json there.",
 )
 def run(
-    runner: Runner, paths: tuple[str, ...], system: str, report: Path | None
+    runner: Runner,
+    paths: tuple[str, ...],
+    verbose: bool,
+    system: str,
+    report: Path | None,
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
     Scenarios are explored in child processes, so one that crashes or hangs does not
-    stop the others. The table has a row for each: its steps (n), the states (by active
-    steps) that were reached, the operations that were played (transitions), the
-    strategy, what that guarantees, and the verdict:
+    stop the others. The table has a row for each, with its verdict; -v adds its steps
+    (n), the states (by active steps) that were reached, the operations that were played
+    (transitions), the strategy, and what that guarantees:
 
     \b
     proven   no history of any length makes a difference
@@ -205,11 +219,11 @@ def run(
             listing = _of_torch()
         else:
             listing = load_scenarios(runner, paths)
-        outcomes = _outcomes(runner, listing)
-        raise SystemExit(_print_outcomes(outcomes, listing.broken, report))
+        outcomes = _outcomes(runner, listing, verbose)
+        raise SystemExit(_print_outcomes(outcomes, listing.broken, report, verbose))
 
 
-def _outcomes(runner: Runner, listing: Listing) -> Sequence[Outcome]:
+def _outcomes(runner: Runner, listing: Listing, verbose: bool) -> Sequence[Outcome]:
     """Return the outcomes; print the finished ones if the user interrupts."""
     try:
         return runner.explore(listing.tasks, console())
@@ -218,7 +232,7 @@ def _outcomes(runner: Runner, listing: Listing) -> Sequence[Outcome]:
 
         # A report of a part would look like a report of everything.
         if stopped.finished or listing.broken:
-            _print_outcomes(stopped.finished, listing.broken, None)
+            _print_outcomes(stopped.finished, listing.broken, None, verbose)
         done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
         click.echo(f"interrupted: {done} explored")
         raise SystemExit(INTERRUPTED) from None
@@ -250,31 +264,43 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def _print_outcomes(
-    outcomes: Sequence[Outcome], broken: tuple[Unexplored, ...], folder: Path | None
+    outcomes: Sequence[Outcome],
+    broken: tuple[Unexplored, ...],
+    folder: Path | None,
+    verbose: bool,
 ) -> int:
     from everyorder.harness.report import (
         note_lines,
+        notes_of,
         overview,
         render,
         silent_steps,
         summary,
+        verdict_line,
         write,
     )
+    from everyorder.harness.report.text import wrap_words
 
     reports = [each for each in outcomes if isinstance(each, Report)]
     others = [each for each in outcomes if isinstance(each, Unexplored)] + [*broken]
     screen = console()
-    screen.print(overview(reports, others, width=screen.width))
+    width = screen.width
     failed = [each for each in reports if not each.passed]
+    if len(outcomes) + len(broken) > 1 or verbose:
+        screen.print(overview(reports, others, width=width, verbose=verbose))
+        click.echo()
+    elif reports and not failed:
+        click.echo(verdict_line(reports[0], width=width))
     for each in failed:
-        click.echo("\n" + render(each, width=screen.width))
-    if silent := silent_steps(reports, width=screen.width):
-        click.echo("\n" + "\n".join(silent))
+        click.echo(render(each, width=width, verbose=verbose) + "\n")
+    if silent := silent_steps(reports, width=width):
+        click.echo("\n".join(silent) + "\n")
     for other in others:
-        click.echo(f"\n{other.scenario}: {other.sentence}\n{other.render()}")
-    if notes := note_lines(reports, width=screen.width):
-        click.echo("\n" + "\n".join(notes))
-    click.echo("\n" + summary(reports, others))
+        click.echo(f"{other.scenario}: {other.sentence}\n{other.render(width=width)}\n")
+    for line in note_lines(map(notes_of, reports), width=width, verbose=verbose):
+        click.echo(line)
+    for line in wrap_words(summary(reports, others), width, indent="  "):
+        click.echo(line)
     if folder is not None:
         with _writing(folder):
             click.echo(f"report: {write(folder, reports, others)}")
@@ -291,7 +317,8 @@ Exit codes; where several apply, the lowest one:
 @click.command(epilog=EPILOG)
 @paths_argument
 @explore_options
-def gate(runner: Runner, paths: tuple[str, ...]) -> None:
+@verbose_option
+def gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> None:
     """Explore scenarios and compare them with their expect files.
 
     For continuous integration: nothing is written, and the exit code says what is
@@ -301,10 +328,10 @@ def gate(runner: Runner, paths: tuple[str, ...]) -> None:
     it is not compared how much was explored.
     """
     with runner:
-        raise SystemExit(_gate(runner, paths))
+        raise SystemExit(_gate(runner, paths, verbose))
 
 
-def _gate(runner: Runner, paths: tuple[str, ...]) -> int:
+def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     """Explore, compare and print; return the exit code."""
     listing = load_scenarios(runner, paths)
     screen = console()
@@ -316,7 +343,7 @@ def _gate(runner: Runner, paths: tuple[str, ...]) -> int:
         stale_judgements,
     )
     from everyorder.harness.expectations import Store
-    from everyorder.harness.report import brief_note_lines, notes_of, silent_steps
+    from everyorder.harness.report import note_lines, notes_of, silent_steps
     from everyorder.harness.report.text import plural
 
     store = Store(listing.root)
@@ -334,8 +361,8 @@ def _gate(runner: Runner, paths: tuple[str, ...]) -> int:
     reports = [each for each in outcomes if isinstance(each, Report)]
     if silent := silent_steps(reports, width=screen.width):
         click.echo("\n".join(silent) + "\n")
-    if notes := brief_note_lines(map(notes_of, reports), width=screen.width):
-        click.echo("\n".join(notes) + "\n")
+    for line in note_lines(map(notes_of, reports), width=screen.width, verbose=verbose):
+        click.echo(line)
     skipped = [each for each in judgements if each.skipped]
     for each in skipped:
         click.echo(each.skip_line())

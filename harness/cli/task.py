@@ -207,9 +207,18 @@ def explore_entry(
         scenario = entry.scenario
         return Unexplored(scenario.path, scenario.source, error.reason, "skipped")
     except HarnessError as error:
-        return Unexplored(entry.scenario.path, entry.scenario.source, str(error))
+        return Unexplored(entry.scenario.path, _place(entry), str(error))
     except (Exception, SystemExit) as error:
         return failure_of(entry, error)
+
+
+def _place(entry: "Entry") -> str:
+    """Return FILE:LINE of the variable that holds a scenario, or its file."""
+    from everyorder.harness.exploration.uncollected import assigned_lines
+
+    source = entry.scenario.source
+    line = assigned_lines(entry.file).get(entry.variable)
+    return source if line is None else f"{source}:{line}"
 
 
 def failure_of(entry: "Entry", error: BaseException) -> Unexplored:

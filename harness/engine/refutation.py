@@ -183,6 +183,9 @@ def _as_played(session: ExplorationSession, violation: Violation) -> Violation:
     if violation.other is not None:
         _, other_undos = _undos(session, violation.other)
         violation = replace(violation, other_undos=other_undos)
+    if violation.reference is not None:
+        reference, its_undos = _undos(session, violation.reference)
+        violation = replace(violation, reference=reference, reference_undos=its_undos)
     # Without a short history the operations are those of the exploration.
     same = shown == violation.shown
     return replace(violation, undos=undos if same else None)
@@ -447,7 +450,10 @@ def _from_shrunk(
     paths = paths or finding.paths
     if paths and inner is not None and inner[1] == shrunk.history:
         paths += _before_undo(session, judge, shrunk.history)
-    return replace(violation, square=square, paths=paths, replayed=times)
+    reference = None if compared is None else _without_look(session, compared)
+    return replace(
+        violation, square=square, paths=paths, replayed=times, reference=reference
+    )
 
 
 def _comparison(

@@ -175,6 +175,10 @@ class Violation:
     # as they were replayed.  None if there was no replay.
     undos: frozenset[int] | None = None
     other_undos: frozenset[int] | None = None
+    # The history that shows the expected value, where it was replayed: the canonical
+    # one of the same active steps.
+    reference: History | None = None
+    reference_undos: frozenset[int] | None = None
     # The errors of the shown history that have a part in the fault.
     raised: tuple[RaisedError, ...] = ()
     # False if the printed history was played again and did not show the fault.

@@ -60,12 +60,10 @@ from everyorder.harness.pytest_plugin.session import (
     source_and_name,
 )
 from everyorder.harness.report import notes_of
+from everyorder.harness.report import render as render_report
 from everyorder.harness.report.raised import typo_lines, vacuity_lines
 from everyorder.harness.report.text import (
-    SENTENCES,
     assumptions,
-    reasons,
-    render_violation,
     silent_step_lines,
 )
 from everyorder.harness.report.verdict import Report
@@ -287,14 +285,12 @@ def _properties(report: Report) -> list[tuple[str, object]]:
 
 
 def _violation_text(report: Report, item: pytest.Item) -> str:
-    lines = [f"{report.scenario}: {SENTENCES[report.verdict]}"]
-    lines += [
-        render_violation(report, violation, has_replay=isinstance(item, ScenarioItem))
-        for violation in report.exploration.violations
-    ]
-    lines += reasons(report)
-    lines.append(f"    pytest {shlex.quote(item.nodeid)}")
-    return "\n".join(lines)
+    text = render_report(
+        report,
+        verbose=item.config.getoption("verbose") > 0,
+        has_replay=isinstance(item, ScenarioItem),
+    )
+    return f"{text}\n    pytest {shlex.quote(item.nodeid)}"
 
 
 class ScenarioItem(pytest.Item):
@@ -501,7 +497,9 @@ class Plugin:
         terminalreporter.write_line(summary.line())
         if summary.silent:
             terminalreporter.write_line(summary.silent_line())
-        for line in summary.note_lines(self.config.get_terminal_writer().fullwidth):
+        width = self.config.get_terminal_writer().fullwidth
+        verbose = self.config.getoption("verbose") > 0
+        for line in summary.note_lines(width, verbose=verbose):
             terminalreporter.write_line(line)
         if self.options.cannot_fork:
             terminalreporter.write_line(

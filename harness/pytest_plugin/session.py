@@ -46,7 +46,7 @@ from everyorder.harness.processes.watch import (
     SCENARIO_SECONDS,
     Limits,
 )
-from everyorder.harness.report import ScenarioNotes, brief_note_lines
+from everyorder.harness.report import ScenarioNotes, note_lines
 from everyorder.harness.report.text import plural
 
 # File systems allow names of 255 bytes; suffixes and temporary names need some.
@@ -324,9 +324,9 @@ class Summary:
         hint = "`everyorder run` says which, and how"
         return f"{steps} {verb} whatever is active; {hint}"
 
-    def note_lines(self, width: int) -> list[str]:
+    def note_lines(self, width: int, *, verbose: bool) -> list[str]:
         """Return the notes on scenarios, as lines of at most this width."""
-        return brief_note_lines(sorted(self.notes), width=width)
+        return note_lines(sorted(self.notes), width=width, verbose=verbose)
 
     def details(self) -> list[str]:
         """Return stale files and problems, one a line."""

@@ -1,18 +1,17 @@
 """Reports for people: a text for each scenario, a table and a page of all."""
 
+from everyorder.harness.report.failure import render, render_violation
 from everyorder.harness.report.observation import divergence, sections
 from everyorder.harness.report.page import document, page, write
 from everyorder.harness.report.summary_table import (
     ScenarioNotes,
-    brief_note_lines,
     note_lines,
     notes_of,
     overview,
     summary,
+    verdict_line,
 )
 from everyorder.harness.report.text import (
-    render,
-    render_violation,
     silent_step_lines,
     silent_steps,
     titled_silent_steps,
@@ -20,7 +19,6 @@ from everyorder.harness.report.text import (
 
 __all__ = [
     "ScenarioNotes",
-    "brief_note_lines",
     "divergence",
     "document",
     "note_lines",
@@ -34,5 +32,6 @@ __all__ = [
     "silent_steps",
     "summary",
     "titled_silent_steps",
+    "verdict_line",
     "write",
 ]

@@ -22,6 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from everyorder.harness.engine.result import Violation
+from everyorder.harness.report.evidence import (
+    explanation,
+    extent,
+    other_history_lines,
+    recurrence_lines,
+    replay_commands,
+)
 from everyorder.harness.report.raised import raised_lines, typo_lines, vacuity_lines
 from everyorder.harness.report.state_lattice import (
     Allowance,
@@ -32,13 +39,8 @@ from everyorder.harness.report.state_lattice import (
 from everyorder.harness.report.summary_table import COMMON, duration, note_texts
 from everyorder.harness.report.text import (
     counts_text,
-    explanation,
-    extent,
     facts,
-    other_history_lines,
     plural,
-    recurrence_lines,
-    replay_commands,
     sentence,
     short_guarantee,
     square_sentence,

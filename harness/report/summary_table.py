@@ -26,6 +26,7 @@ from everyorder.harness.report.text import (
     WIDTH,
     guarantees,
     plural,
+    sentence,
     short_guarantee,
     wrap_words,
 )
@@ -59,6 +60,8 @@ COLUMNS = (
     "verdict",
     "time",
 )
+# Those that need no explanation.
+BRIEF_COLUMNS = frozenset({"scenario", "verdict", "time"})
 NUMBERS = frozenset({"n", "states", "transitions", "time"})
 
 FOLDED = COLUMNS.index("strategy")
@@ -78,9 +81,13 @@ def overview(
     unexplored: Sequence[Unexplored] = (),
     *,
     width: int = WIDTH,
+    verbose: bool = True,
 ) -> Table:
-    """Return the table with its totals line, at most `width` wide for usual sizes."""
-    usual = _usual(reports)
+    """Return the table with its totals line, at most `width` wide for usual sizes.
+
+    Without `verbose` it has no columns of counts, strategies and guarantees.
+    """
+    usual = _usual(reports) if verbose else None
     rows = [_row(report, usual) for report in reports]
     rows += [_unexplored_row(other) for other in unexplored]
     table = Table(box=SIMPLE, padding=(0, 0, 0, 0), show_edge=False)
@@ -94,7 +101,11 @@ def overview(
     widths[FOLDED] = min(widths[FOLDED], STRATEGY)
     # One blank separates columns; the name uses the rest of the width.
     widths[0] = max(width - sum(widths[1:]) - (len(COLUMNS) - 1), NAME)
-    for index, name in enumerate(COLUMNS):
+    used = [at for at, name in enumerate(COLUMNS) if verbose or name in BRIEF_COLUMNS]
+    if not verbose:
+        widths[0] = max(width - sum(widths[at] + 1 for at in used[1:]), NAME)
+    for index in used:
+        name = COLUMNS[index]
         table.add_column(
             name,
             totals[index],
@@ -111,7 +122,7 @@ def overview(
         if file:
             table.add_row(Text(file, "bold"))
         for row in its_rows:
-            table.add_row(*row)
+            table.add_row(*(row[at] for at in used))
     return table
 
 
@@ -129,6 +140,14 @@ def summary(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) ->
     verdicts = ", ".join(parts) or "nothing to explore"
     sizes = f"{plural(states, 'state')}, {plural(transitions, 'transition')}"
     return f"{count}: {verdicts}; {sizes}"
+
+
+def verdict_line(report: Report, *, width: int = WIDTH) -> str:
+    """Return the verdict of one scenario as a wrapped sentence, with its time."""
+    text = f"{report.scenario}: {sentence(report)}"
+    return "\n".join(
+        wrap_words(f"{text} ({duration(report.exploration.seconds)})", width)
+    )
 
 
 def duration(seconds: float) -> str:
@@ -195,15 +214,25 @@ def _totals(
 # Number of scenarios that a note names; for more, it gives only their number.
 NAMED = 3
 
-# Number of notes below a line of counts; the table prints all of them.
-BRIEF = 12
-
 # Scope and assumptions of every proof; printed wherever the word "proven" occurs.
 LEGEND = (
     "proven: for histories of any length, in one thread and one process, if nothing "
     "tells equal states apart (ids, `is` between equal values, orders of sets, "
     "hashes that changed, clocks, caches of the standard library)"
 )
+
+
+BRIEF_LEGEND = (
+    "proven: for histories of any length, in one thread and one process; {option} "
+    "shows what that assumes"
+)
+
+# The notes that are counted, and their nouns.
+COUNTED_NOTES = {
+    "assumes": "further assumption",
+    "open": "open question",
+    "skipped": "omitted part",
+}
 
 
 class ScenarioNotes(NamedTuple):
@@ -252,20 +281,33 @@ def note_texts(reports: Iterable[Report]) -> list[str]:
     return _texts(map(notes_of, reports), guaranteed=False)
 
 
-def note_lines(reports: Iterable[Report], *, width: int = 80) -> list[str]:
-    """Return the notes as wrapped lines."""
-    return _wrapped(note_texts(reports), width)
+def note_lines(
+    every: Iterable[ScenarioNotes],
+    *,
+    width: int = WIDTH,
+    verbose: bool = False,
+    option: str = "-v",
+) -> list[str]:
+    """Return the notes as wrapped lines; without `verbose`, they are only counted.
 
-
-def brief_note_lines(every: Iterable[ScenarioNotes], *, width: int = 80) -> list[str]:
-    """Return the notes below a line of counts, guarantees included, as wrapped lines.
-
-    More than `BRIEF` texts are counted only.
+    `option` is the one that shows them.
     """
-    texts = _texts(every, guaranteed=True)
-    rest = len(texts) - BRIEF
-    if rest > 1:
-        texts[BRIEF:] = [f"... and {rest} more notes; `everyorder run` prints them"]
+    notes = list(every)
+    if verbose:
+        return _wrapped(_texts(notes, guaranteed=True), width)
+    texts = [BRIEF_LEGEND.format(option=option)] * any(each.proven for each in notes)
+    counts = Counter(kind for kind, _ in notes_by_text(notes))
+    if any(counts[kind] for kind in COUNTED_NOTES):
+        parts = [
+            plural(counts[kind], noun)
+            for kind, noun in COUNTED_NOTES.items()
+            if counts[kind]
+        ]
+        noted = [{kind for kind, _ in each.texts} & {*COUNTED_NOTES} for each in notes]
+        many = sum(map(bool, noted))
+        where = f" of {plural(many, 'scenario')}" if len(notes) > 1 else ""
+        verb = "shows it" if len(parts) == 1 and parts[0][:2] == "1 " else "shows them"
+        texts.append(f"{', '.join(parts)}{where}; {option} {verb}")
     return _wrapped(texts, width)
 
 

@@ -1,38 +1,28 @@
-"""The report on one scenario as text.
+"""The words of reports: verdicts, guarantees, assumptions, counts.
 
-The verdict; for each violation the claim, the shortest order as runnable lines, the
-failing square, the first divergence as a diff, the replay id and the command that plays
-it; then the explored steps and the result.
+The verdicts in words, the named facts of an exploration, and what all texts share: the
+width, plurals, wrapped lines.  `failure.py` makes the text of a whole report of them.
 
 Rules:
 - every word that a report abbreviates is abbreviated by a table of this file, so that
   the terminal, the page and the tests agree on it;
-- prose is wrapped to the width; runnable lines and diffs never are;
 - this file prints nothing and uses no colour;
 - "exhaustive" does not occur: the guarantee is printed in the engine's words, and only
   if everything planned was executed and nothing was violated.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Mapping
 from textwrap import wrap
-from typing import TypeAlias
 
-from everyorder.harness.engine.result import Counts, Square, Violation
+from everyorder.harness.engine.result import Counts, Square
 from everyorder.harness.engine.strategy import OPEN
 from everyorder.harness.engine.vacuity import ALWAYS
 from everyorder.harness.report.observation import (
-    Divergence,
-    divergence,
-    law_text,
-    readable_lines,
     sections,
-    whole_text,
 )
-from everyorder.harness.report.raised import raised_lines, typo_lines, vacuity_lines
+from everyorder.harness.report.raised import typo_lines, vacuity_lines
 from everyorder.harness.report.verdict import Report, Verdict
-from everyorder.harness.state import ValueSnapshot
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
 VERDICTS: Mapping[Verdict, str] = {
@@ -136,32 +126,8 @@ def short_guarantee(report: Report) -> str:
     return GUARANTEES["random"] if "graph" in parts else strategy
 
 
-# Printed with a history that was played again and did not show the fault.
-UNCONFIRMED = (
-    "played again from these lines, it did not show: what came before them, or chance, "
-    "has a part in it"
-)
-
-# Selects the lines to show: all, or as many and as much as can be read.
-Selection: TypeAlias = Callable[[Sequence[str]], list[str]]
-
 # The usual width of terminals, logs and mails.
 WIDTH = 80
-
-
-def render(report: Report, *, width: int = WIDTH) -> str:
-    """Return the whole outcome of one scenario, without a newline at the end."""
-    exploration = report.exploration
-    lines = wrap(f"{report.scenario}: {sentence(report)}", width)
-    for violation in exploration.violations:
-        lines += (render_violation(report, violation, width=width), "")
-    lines += _numbered("steps", report.steps)
-    lines += _numbered("uses", report.uses)
-    for name, texts in facts(report):
-        for text in texts:
-            lines += _prose(name, text, width)
-    lines += _prose("executed", counts_text(report), width)
-    return "\n".join(lines)
 
 
 def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -219,10 +185,10 @@ def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
         for name, texts in facts(report)
         if name in names
         for text in texts
-        for line in _prose(name, text, width)
+        for line in prose(name, text, width)
     ]
     if report.verdict == "cut short":
-        lines += _prose("executed", counts_text(report), width)
+        lines += prose("executed", counts_text(report), width)
     return lines
 
 
@@ -307,179 +273,6 @@ def _failing_steps(report: Report) -> list[str]:
     return [text for _, text in sorted(errors.items())]
 
 
-def render_violation(
-    report: Report, violation: Violation, *, width: int = WIDTH, has_replay: bool = True
-) -> str:
-    """Return one violation: claim, runnable order, square, divergence, replay command.
-
-    Pass `has_replay=False` for a scenario inside a test, which the command cannot find.
-    """
-    history = violation.shown
-    lines = wrap(f"{violation.kind}: {violation.claim}", width)
-    where = report.state_name(violation.state)
-    lines += wrap(f"at {where}, {extent(violation, len(history))}:", width)
-    lines += [f"    {line}" for line in report.violation_lines(violation)]
-    if violation.square is not None:
-        lines.append("square: " + square_sentence(report, violation.square))
-    lines += inverse_lines(report, violation)
-    lines += other_history_lines(report, violation)
-    lines += explanation(violation)
-    lines += raised_lines(report, violation)
-    if not violation.confirmed:
-        lines += wrap(UNCONFIRMED, width)
-    lines += recurrence_lines(violation)
-    if has_replay:
-        lines.append(f"replay id: {report.replay_id(violation)}")
-        lines += (f"    {command}" for command in replay_commands(report, violation))
-    return "\n".join(lines)
-
-
-def inverse_lines(report: Report, violation: Violation) -> list[str]:
-    """Return the line on a step whose undo is not an inverse, which no square shows."""
-    history = violation.shown
-    if violation.kind != "use" or len(history) != 3 or history[0] != history[1]:
-        return []
-    step, (_, undo, _) = history[0] + 1, report.violation_lines(violation)
-    if undo != f"step_{step}.close()":
-        return []
-    return [f"{step} and its undo do not lead back: it is not an inverse"]
-
-
-def recurrence_lines(violation: Violation) -> list[str]:
-    """Return a line with the number of longer histories of the same fault."""
-    if not violation.more:
-        return []
-    return [f"longer histories show it {plural(violation.more, 'time')} more"]
-
-
-def other_history_lines(report: Report, violation: Violation) -> list[str]:
-    """Return the second history of hidden state, and the point where the two part."""
-    other = violation.other
-    if other is None:
-        return []
-    history = violation.shown
-    pairs = zip(history, other, strict=False)
-    same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-    first = "first operation" if same == 1 else f"first {same:,} operations"
-    where = f"after their {first}" if same else "at once"
-    if not other:
-        return ["expected, from an equal state, before any operation"]
-    return [
-        f"expected, from an equal state, after {plural(len(other), 'operation')}:",
-        *(f"    {line}" for line in report.other_lines(violation)),
-        f"the two histories part {where}",
-    ]
-
-
-def replay_commands(report: Report, violation: Violation) -> list[str]:
-    """Return the exact commands; the path distinguishes scenarios of the same steps."""
-    histories = [violation.shown]
-    if violation.other is not None:
-        histories.append(violation.other)
-    return [
-        f"everyorder replay {report.history_id(history)} {report.scenario}"
-        for history in histories
-    ]
-
-
-def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
-    """Return the expected and the found value of a violation, according to its kind.
-
-    `whole` is for programs: long texts are not cut.
-    """
-    select: Selection = list if whole else readable_lines
-    if violation.kind == "law":
-        return _laws(violation.found, select)
-    if violation.kind == "leak":
-        return [f"still alive after its step ended: {violation.found}"]
-    if violation.kind == "undo":
-        details = _indented(law_text(violation.found), select)
-        return ["the undo raised:", *details, *_paths(violation)]
-    if violation.kind == "error" and violation.expected is None:
-        details = _indented(law_text(violation.found), select)
-        return ["succeeded elsewhere, here:", *details, *_paths(violation)]
-    if violation.kind == "error" and violation.found is None:
-        details = _indented(law_text(violation.expected), select)
-        return ["succeeds here, elsewhere:", *details, *_paths(violation)]
-    if violation.kind == "unpinned":
-        details = _indented(whole_text(violation.found), select)
-        return [f"expected {violation.expected}; all show:", *details]
-    lines: list[str] = []
-    if (violation.expected, violation.found) != (None, None):
-        difference = divergence(violation.expected, violation.found)
-        if difference is None:
-            cut = _is_cut(violation.expected) or _is_cut(violation.found)
-            rest = ", as far as they are" if cut else ""
-            lines.append(f"expected and found are printed alike{rest}")
-        else:
-            lines += diff_lines(difference, select, hidden=violation.hidden)
-    if violation.frequency is not None:
-        rare, times = violation.frequency
-        lines.append(f"found in {rare} of {times} replays of this history")
-    lines += _paths(violation)
-    # Two states without visible parts have no difference to print.
-    return lines or ["the difference is not visible from outside"]
-
-
-def _is_cut(value: object) -> bool:
-    """Return True if an answer, or a part of an observation, was cut."""
-    if isinstance(value, tuple):
-        return any(map(_is_cut, value))
-    return isinstance(value, ValueSnapshot) and value.cut
-
-
-def _paths(violation: Violation) -> list[str]:
-    """Return the paths at which states differ before the operation that shows it."""
-    if violation.kind == "not fresh":
-        head = "differs from the first fresh system (first / now):"
-        advice = [
-            "create all of it in create=, undo it in reset= (empty caches there), or",
-            'explore with isolation="fork"; ignore= varying values, such as ids of',
-            "processes and seeds of random numbers, which differ in each child",
-        ]
-        listed = _indented("\n".join(violation.paths)) if violation.paths else []
-        lines = [head, *listed] if listed else []
-        return lines + _cache_advice(violation.paths) + advice
-    if not violation.paths:
-        return []
-    if violation.kind == "nondeterminism":
-        return [
-            "differs between two plays of it (one / the other):",
-            *_indented("\n".join(violation.paths)),
-            "ignore= it if it may differ: a time, a random number",
-        ]
-    return [
-        "where the history hides (expected / found):",
-        *_indented("\n".join(violation.paths)),
-    ]
-
-
-def _cache_advice(paths: Sequence[str]) -> list[str]:
-    """Return the advice for the paths that belong to a `functools.lru_cache`."""
-    sizes = (path.partition(": ")[0] for path in paths)
-    end = ".currsize"
-    names = [name.removesuffix(end) for name in sizes if name.endswith(end)]
-    return [
-        line
-        for name in names
-        for line in (
-            f"{name} is a functools.lru_cache; to empty it:",
-            f"    reset=lambda registry: {name}.cache_clear()",
-        )
-    ]
-
-
-def diff_lines(
-    difference: Divergence, select: Selection, *, hidden: bool = False
-) -> list[str]:
-    """Return the first divergence as the lines of a diff, reduced by `select`."""
-    title = " of the fingerprints" if hidden else ""
-    title += f" in {difference.title!r}" if difference.title else ""
-    return [f"first divergence{title} (- expected, + found):"] + [
-        f"    {line}" for line in select(difference.lines)
-    ]
-
-
 def counts_text(report: Report) -> str:
     """Return the executed operations, in words."""
     counts, exploration = report.exploration.executed, report.exploration
@@ -514,28 +307,6 @@ def _calls(counts: Counts) -> str:
     return ", ".join(plural(count, noun) for count, noun in parts if count)
 
 
-def extent(violation: Violation, length: int) -> str:
-    """Return the length of the shown order; says so if no shorter one exists."""
-    operations = plural(length, "operation")
-    if not length:
-        return "before any operation"
-    if violation.shortest is None:
-        return f"after {operations}"
-    if violation.proven_shortest:
-        return f"after {operations}; no shorter history of these shows it"
-    return f"after {operations}"
-
-
-def _laws(violation: Hashable, select: Selection) -> list[str]:
-    broken: Sequence[Hashable] = (
-        violation if isinstance(violation, tuple) else (violation,)
-    )
-    lines: list[str] = []
-    for law in broken:
-        lines += _indented(law_text(law), select)
-    return [f"{plural(len(broken), 'broken law')}:", *lines]
-
-
 def _singular(claim: str) -> str:
     """Return the claim with one operation in the singular.
 
@@ -544,17 +315,8 @@ def _singular(claim: str) -> str:
     return re.sub(r"\b1 (hidden )?operations\b", r"1 \1operation", claim)
 
 
-def _indented(text: str, select: Selection = list) -> list[str]:
-    return [f"    {line}" for line in select(text.splitlines())]
-
-
-def _numbered(title: str, texts: Sequence[str]) -> list[str]:
-    if not texts:
-        return []
-    return [f"  {title}", *(f"  {i:>3}  {text}" for i, text in enumerate(texts, 1))]
-
-
-def _prose(name: str, text: str, width: int) -> list[str]:
+def prose(name: str, text: str, width: int) -> list[str]:
+    """Return a named text as wrapped lines, the name in a column of its own."""
     head = f"  {name:<10}"
     return wrap(
         text, width, initial_indent=head, subsequent_indent=" " * len(head)

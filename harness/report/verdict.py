@@ -13,6 +13,7 @@ also listed.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any, Literal, TypeAlias, get_args
 
 from everyorder.harness.engine.protocol import (
@@ -175,6 +176,10 @@ class Report:
         """Return the second history of hidden state as it was replayed."""
         return self._played_lines(violation.other or (), violation.other_undos)
 
+    def reference_lines(self, violation: Violation) -> tuple[str, ...]:
+        """Return the history that a violation is compared with, as it was replayed."""
+        return self._played_lines(violation.reference or (), violation.reference_undos)
+
     def _played_lines(
         self, history: History, undos: frozenset[int] | None
     ) -> tuple[str, ...]:
@@ -305,9 +310,20 @@ class Unexplored:
         """Return the verdict as it follows the scenario's name."""
         return SENTENCES[self.verdict]
 
-    def render(self) -> str:
+    def render(self, *, width: int = 80) -> str:
         """Return place and reason, the operation, its predecessors, and the stack."""
-        lines = [f"{self.where or self.scenario}: {self.reason}"]
+        head = f"{self.where or self.scenario}: {self.reason}"
+        lines = [
+            part
+            for line in head.splitlines()
+            for part in wrap(
+                line,
+                width,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        ]
         if self.operation:
             words = "in or behind" if self.verdict == "failed" else "in"
             lines += [words, f"    {self.operation}"]

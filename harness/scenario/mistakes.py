@@ -7,8 +7,9 @@ registry unchanged.
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial
 from inspect import (
     CO_VARARGS,
@@ -30,6 +31,24 @@ _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 # Limit on the objects of a registry that are searched for the registered function.
 _REACH = 10_000
+
+
+def check_known(
+    name: str, function: Callable[..., Any], unknown: Mapping[str, object]
+) -> None:
+    """Check that a call has no argument that the function does not name.
+
+    Raises:
+        NotAScenario: it has one; the message has the nearest names.
+    """
+    for each in unknown:
+        names = [p.name for p in signature(function).parameters.values()]
+        near = get_close_matches(each, names, n=2, cutoff=0.6)
+        wanted = " or ".join(f"{one}=" for one in near)
+        raise NotAScenario(
+            found=f"{each}= as an argument of {name}",
+            wanted=wanted or f"one of those that help({name}) lists",
+        )
 
 
 def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -> None:

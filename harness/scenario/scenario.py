@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Never, TypeAlias
 
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.engine.protocol import Relations
-from everyorder.harness.scenario.mistakes import check_takes, name_of
+from everyorder.harness.scenario.mistakes import check_known, check_takes, name_of
 from everyorder.harness.scenario.relations import declared_of, relations_of
 from everyorder.harness.scenario.step import (
     ALL,
@@ -117,7 +117,9 @@ class Scenario:
         reset: Callable[..., Any] | None = None,
         name: str = "",
         source: str = "",
+        **unknown: Never,
     ) -> None:
+        check_known("Scenario", Scenario.__init__, unknown)
         if not steps:
             raise NotAScenario(
                 found="no steps", wanted="one step at least: Scenario(step(...), ...)"

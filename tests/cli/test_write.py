@@ -356,7 +356,7 @@ def run(project: Project, target: str, strategy: str = "graph") -> tuple[str, st
     )
     text = (project.root / "test_written.py").read_text()
     checked(project, text)
-    explored = project.text("run", "test_written.py", "--strategy", strategy)
+    explored = project.text("run", "-v", "test_written.py", "--strategy", strategy)
     table = explored.partition("\n\n")[0].splitlines()
     [row, *_] = [line for line in table if line.startswith("  ") and line[2].isalpha()]
     return text, row, explored
@@ -394,7 +394,8 @@ def test_a_stale_cache_is_found_by_what_is_written(registries: Project) -> None:
         ["""'registry.get("a")'""", "lambda registry: registry.get('a')"]
     ]
     assert "ORDER" in row
-    assert 'registry.get("a")\n    step_1 = registry.add("a", thing_a)\n' in explored
+    assert 'test_written/stale: `registry.get("a")` answers differently' in explored
+    assert 'step_1 = registry.add("a", thing_a)\n' in explored
 
 
 @pytest.mark.slow

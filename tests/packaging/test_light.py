@@ -116,7 +116,9 @@ def starts(path: str) -> bool:
 
 @pytest.fixture(scope="module", params=interpreters())
 def environment(
-    request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    wheel: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """An environment that holds the wheel, and what it requires."""
     folder = tmp_path_factory.mktemp("environment")
@@ -178,9 +180,7 @@ def test_a_stale_cache_and_a_proof(environment: Path, project: Path) -> None:
     command = environment / "bin" / "everyorder"
     output = run(command, "run", "test_plugins.py::stale", cwd=project, code=1)
     assert "registry.remembered['json']: <absent> / 4" in output
-    (replay,) = [
-        line.split()[2:] for line in output.splitlines() if " replay " in line
-    ]
+    (replay,) = [line.split()[2:] for line in output.splitlines() if " replay " in line]
     assert "add('json')" in run(command, "replay", *replay, cwd=project, code=1)
     output = run(command, "run", "test_plugins.py::right", cwd=project)
     assert "1 scenario: 1 proven" in output

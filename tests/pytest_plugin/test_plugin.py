@@ -33,8 +33,6 @@ __________________________________ test_three __________________________________
 expect/test_a/test_three.txt: nothing is expected yet (8 entries); ACCEPTS
     pytest tests/test_a.py::test_three --everyorder-update
 everyorder: 2 scenarios, 12 states, 88 transitions: 2 missing
-guarantee: walk:1: every operation was taken from every reachable state after
-  every history of the last 1 operation, in one run (pair, test_three)
 =========================== short test summary info ============================
 FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: nothing is exp...
 FAILED tests/test_a.py::test_three - Failed: expect/test_a/test_three.txt: no...
@@ -52,8 +50,6 @@ collected 4 items
 tests/test_a.py ....                                                     [100%]
 
 everyorder: 4 scenarios, 20 states, 116 transitions: 4 accepted; 4 expect files written
-guarantee: walk:1: every operation was taken from every reachable state after
-  every history of the last 1 operation, in one run (4 scenarios)
 = 4 passed in TIME =
 """
 
@@ -85,8 +81,6 @@ expect/test_a/pair.txt: not as expected: 2 changed of 4 entries, first {2}; ACCE
     +  c
     pytest tests/test_a.py::pair --everyorder-update
 everyorder: 1 scenario, 4 states, 16 transitions: 1 changed
-guarantee: walk:1: every operation was taken from every reachable state after
-  every history of the last 1 operation, in one run (pair)
 =========================== short test summary info ============================
 FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: not as expecte...
 = 1 failed in TIME =
@@ -104,24 +98,21 @@ tests/test_a.py F                                                        [100%]
 
 =================================== FAILURES ===================================
 ____________________________________ broken ____________________________________
-test_a/broken: depends on more than the active steps
-order: the observation depends on more than the active steps
-at {1 2}, after 2 operations; no shorter history of these shows it:
-    step_2 = put('b')
-    step_1 = put('a')
-square: from {}, 2 then 1 differs from 1 then 2
-first divergence in 'state' (- expected, + found):
-    @@ -1 +1 @@
-    -b
-    +a
-where the history hides (expected / found):
+test_a/broken: what is observed depends on the order: `put('b')` then `put('a')`
+gives 'a', the other way round 'b'.
+    one way             another way
+    step_1 = put('a')   step_2 = put('b')
+    step_2 = put('b')   step_1 = put('a')
+    => 'b'              => 'a'
+no shorter history of these operations shows it
+variables that differ (one way / another way):
     order of registry: 'a', 'b' / 'b', 'a'
-replay id: 28n00-9c
+replay it:
     everyorder replay 28n00-9c test_a/broken
     pytest tests/test_a.py::broken
 everyorder: 1 scenario, 4 states, 16 transitions: 1 order-dependent
 =========================== short test summary info ============================
-FAILED tests/test_a.py::broken - Failed: test_a/broken: depends on more than ...
+FAILED tests/test_a.py::broken - Failed: test_a/broken: what is observed depe...
 = 1 failed in TIME =
 """
 
@@ -138,8 +129,6 @@ tests/test_a.py .                                                        [100%]
 stale: expect/test_a/test_three.txt does not belong to any scenario
   delete them: pytest --everyorder-update=all
 everyorder: 1 scenario, 4 states, 16 transitions: 1 as expected
-guarantee: walk:1: every operation was taken from every reachable state after
-  every history of the last 1 operation, in one run (pair)
 = 1 passed in TIME =
 """
 

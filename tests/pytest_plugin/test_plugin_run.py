@@ -134,8 +134,8 @@ def test_other_verdicts(project: Project) -> None:
     project.module("test_a.py", RANDOM, UNFAIR, BROKEN)
     result = project.run()
     text = result.stdout.str()
-    assert "test_a/odd: flaky: the same history gave two results" in text
-    assert "test_a/law: a law is broken" in text
+    assert "test_a/odd: the same operations, played again, gave another" in text
+    assert "test_a/law: a law is broken after `put(" in text
     assert "1 order-dependent, 1 breaking a law, 1 flaky" in text
 
 

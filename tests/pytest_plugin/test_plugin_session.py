@@ -278,11 +278,16 @@ def test_what_stands_beside_the_verdicts(project: Project) -> None:
     project.module("test_a.py", PAIR, NEEDY)
     project.module("test_b.py", LAST)
     project.run("--everyorder-update")
-    for workers in ((), ("-n2",)):
+    for workers in (("-v",), ("-v", "-n2")):
         result = project.run("--everyorder-strategy=graph", *workers)
         assert beside(result) == ASSUMED.splitlines()
         result = project.run("--everyorder-strategy=sca:2", *workers)
         assert beside(result) == COVERED.splitlines()
+    assert beside(project.run("--everyorder-strategy=graph")) == [
+        "proven: for histories of any length, in one thread and one process; -v shows",
+        "  what that assumes",
+        "2 further assumptions of 1 scenario; -v shows them",
+    ]
 
 
 def beside(result: pytest.RunResult) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 
 from everyorder.harness.engine.protocol import Caveat, State
 from everyorder.harness.engine.result import KINDS, Closure
+from everyorder.harness.report.evidence import other_history_lines, replay_commands
 from everyorder.harness.report.page import document, page, write
-from everyorder.harness.report.text import other_history_lines, replay_commands
 from everyorder.harness.report.verdict import Unexplored
 from tests.report.samples import (
     ALL,
@@ -123,7 +123,7 @@ def test_a_violation_is_told_in_full() -> None:
         'step_3 = impl("demo::add", any_add, "CompositeImplicitAutograd")\n'
         'step_2 = impl("demo::add", cpu_add, "CPU")\ncall("demo::add", "cpu")',
         "Failing square: from {}, 2 then 3 differs from 3 then 2.",
-        "first divergence in 'table' (- expected, + found):",
+        "difference in 'table' (- expected, + found):",
         "@@ -1,2 +1,2 @@\n",
         "-AutogradCPU: cpu_add",
         "+AutogradCPU: any_add",
@@ -305,7 +305,7 @@ def test_violations_and_what_was_not_explored() -> None:
             "proven_shortest": True,
             "square": "from {}, 2 then 3 differs from 3 then 2",
             "difference": [
-                "first divergence in 'table' (- expected, + found):",
+                "difference in 'table' (- expected, + found):",
                 "    @@ -1,2 +1,2 @@",
                 "    -AutogradCPU: cpu_add",
                 "    +AutogradCPU: any_add",
@@ -408,7 +408,7 @@ def test_what_was_found_is_whole() -> None:
     violation = replace(ORDER_VIOLATION, expected="x\n" * 99, found="y" * 9_999)
     found = json.loads(document([broken("long", violation)]))
     assert found["scenarios"][0]["violations"][0]["difference"] == [
-        "first divergence (- expected, + found):",
+        "difference (- expected, + found):",
         "    @@ -1,99 +1 @@",
         *["    -x"] * 99,
         f"    +{'y' * 9_999}",

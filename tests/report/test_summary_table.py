@@ -1,6 +1,7 @@
 """The table of all reports, and what stands beside verdicts."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 
@@ -10,9 +11,9 @@ from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.engine.result import Closure
 from everyorder.harness.report import (
     ScenarioNotes,
-    brief_note_lines,
     note_lines,
     notes_of,
+    verdict_line,
 )
 from everyorder.harness.report.summary_table import duration, overview, summary
 from everyorder.harness.report.verdict import Report, Unexplored
@@ -45,6 +46,19 @@ test_broken
   gone                                                            FAILED
 ───────────────────────────────────────────────────────────────────────────────
 8 scenarios               53       4,396                          3 ok    7.5 s
+"""
+
+
+SHORT_TABLE = """\
+scenario        verdict  time
+─────────────────────────────
+test_composites
+  two_kernels   proven  12 ms
+test_broken
+  within_a_walk holds   1.2 s
+  gone          FAILED
+─────────────────────────────
+3 scenarios     2 ok    1.3 s
 """
 
 
@@ -183,14 +197,17 @@ def sample(
     return replace(PROVEN, scenario=f"scenarios/test_s/{name}", exploration=found)
 
 
+def verbose_lines(reports: Sequence[Report], width: int = 80) -> list[str]:
+    return note_lines(map(notes_of, reports), width=width, verbose=True)
+
+
 def test_nothing_to_note() -> None:
-    assert note_lines([]) == []
-    assert note_lines([replace(HOLDS, exploration=HOLDS.exploration)]) == []
+    assert verbose_lines([]) == []
 
 
 def test_every_proof_has_its_scope_and_its_assumption() -> None:
-    assert note_lines([QUIET]) == LEGEND
-    assert note_lines([QUIET, QUIET, HOLDS]) == LEGEND
+    assert verbose_lines([QUIET]) == LEGEND
+    assert verbose_lines([QUIET, QUIET]) == LEGEND
 
 
 def test_equal_assumptions_are_told_once_with_their_scenarios() -> None:
@@ -202,7 +219,7 @@ def test_equal_assumptions_are_told_once_with_their_scenarios() -> None:
         sample("fourth", **dicts, assumed=("it calls _codecs.register",)),
         sample("fifth", **dicts),
     ]
-    assert note_lines(reports) == [
+    assert verbose_lines(reports) == [
         *LEGEND,
         "* assumes: the order of registry._items is never read (4 scenarios)",
         "* assumes: it calls _codecs.register (second, fourth)",
@@ -213,8 +230,8 @@ def test_what_is_open_and_what_was_skipped() -> None:
     seen = "closed, except for what a sqlite3.Connection holds (registry._db)"
     skipped = "graph: the states did not close: 2,013 after 2,012 operations"
     reports = [sample("sealed", opaque=(seen,)), sample("grows", skipped=(skipped,))]
-    assert note_lines(reports[:1]) == [f"open: {seen} (sealed)"]
-    assert note_lines(reports[1:]) == [
+    assert verbose_lines(reports[:1])[-1] == f"open: {seen} (sealed)"
+    assert verbose_lines(reports[1:]) == [
         *LEGEND,
         f"skipped: {skipped} (grows)",
     ]
@@ -222,40 +239,33 @@ def test_what_is_open_and_what_was_skipped() -> None:
 
 def test_what_did_not_pass_has_no_notes() -> None:
     found = replace(VACUOUS.exploration, skipped=("a",), proven=True)
-    assert note_lines([ORDER, CUT, replace(VACUOUS, exploration=found)]) == []
+    assert verbose_lines([ORDER, CUT, replace(VACUOUS, exploration=found)]) == []
 
 
 def test_long_names_are_never_broken() -> None:
     path = "registry." + "x" * 90
-    lines = note_lines([sample("long", unread=(path,))])
+    lines = verbose_lines([sample("long", unread=(path,))])
     assert lines[len(LEGEND) :] == [
         "* assumes: the order of",
         f"  {path}",
         "  is never read (long)",
     ]
-    short = note_lines([sample("s", unread=("a b",))], width=30)
+    short = verbose_lines([sample("s", unread=("a b",))], width=30)
     assert short[-2:] == ["* assumes: the order of a b is", "  never read (s)"]
-
-
-def brief(*reports: Report, width: int = 80) -> list[str]:
-    return brief_note_lines(map(notes_of, reports), width=width)
 
 
 CLAIM = "guarantee: walk:1: every operation was taken after every last operation"
 
 
-def test_below_a_line_of_counts_stands_the_guarantee_too() -> None:
-    assert brief() == []
-    assert brief(ORDER, CUT, VACUOUS) == []
-    assert brief(QUIET) == LEGEND
+def test_verbose_notes_have_the_guarantees_of_what_is_not_proven() -> None:
     skipped = sample("late", skipped=("walk:2 would take 9 operations",))
-    assert brief(QUIET, HOLDS, skipped, PINNED) == [
+    assert verbose_lines([QUIET, HOLDS, skipped, PINNED]) == [
         *LEGEND,
         CLAIM,
         "  (within_a_walk, newest_wins)",
         "skipped: walk:2 would take 9 operations (late)",
     ]
-    assert brief(HOLDS, width=200) == [f"{CLAIM} (within_a_walk)"]
+    assert verbose_lines([HOLDS], width=200) == [f"{CLAIM} (within_a_walk)"]
 
 
 def test_a_note_outlives_a_journal() -> None:
@@ -264,19 +274,37 @@ def test_a_note_outlives_a_journal() -> None:
     assert (one.scenario, one.proven) == ("scenarios/test_s/sealed", False)
     assert one.texts[-2:] == (("open", "b"), ("skipped", "c"))
     crossed = json.loads(json.dumps(one))
-    assert brief_note_lines([ScenarioNotes(*crossed)]) == brief_note_lines([one])
+    assert note_lines([ScenarioNotes(*crossed)]) == note_lines([one])
 
 
-def test_of_many_notes_the_last_are_counted() -> None:
-    def named(count: int) -> list[Report]:
-        return [sample(f"s{at}", skipped=(f"part {at}",)) for at in range(count)]
+BRIEF_LEGEND = [
+    "proven: for histories of any length, in one thread and one process; -v shows",
+    "  what that assumes",
+]
 
-    # With the legend, two lines of which are one text, there are as many as may be.
-    assert brief(*named(12))[-2:] == [
-        "skipped: part 10 (s10)",
-        "skipped: part 11 (s11)",
+
+def test_notes_are_counted_unless_all_are_wanted() -> None:
+    assert note_lines([]) == []
+    assert note_lines(map(notes_of, [ORDER, CUT, HOLDS])) == []
+    assert note_lines(map(notes_of, [QUIET, HOLDS])) == BRIEF_LEGEND
+    seen = sample("seen", assumed=("a", "b"), skipped=("walk:2",))
+    assert note_lines(map(notes_of, [seen])) == [
+        *BRIEF_LEGEND,
+        "2 further assumptions, 1 omitted part; -v shows them",
     ]
-    assert brief(*named(15))[-2:] == [
-        "skipped: part 10 (s10)",
-        "... and 4 more notes; `everyorder run` prints them",
+    one = sample("one", opaque=("c",))
+    assert note_lines(map(notes_of, [QUIET, one])) == [
+        *BRIEF_LEGEND,
+        "1 open question of 1 scenario; -v shows it",
     ]
+
+
+def test_one_scenario_is_a_sentence() -> None:
+    assert verdict_line(PROVEN) == (
+        "scenarios/test_composites/two_kernels: proven: no history of any length makes "
+        "a\ndifference (12 ms)"
+    )
+
+
+def test_the_short_table_has_no_words_to_learn() -> None:
+    assert printed(overview([PROVEN, HOLDS], (BROKEN,), verbose=False)) == SHORT_TABLE
