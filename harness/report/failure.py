@@ -1,6 +1,6 @@
 """The text of one scenario for people: first a sentence, then what shows it.
 
-A failure begins with a sentence that needs no knowledge of this package: what differs,
+A failure begins with a sentence that a stranger understands: what differs,
 between which values, and on what it depends.  Below it stand the two histories side by
 side, the variables that differ, and the command that replays it.  The words of the
 engine, the strategies and the counts follow only with `verbose`.
@@ -250,7 +250,7 @@ def _steps_of(report: Report, history: Sequence[int]) -> list[int]:
 
 
 def _two_orders(report: Report, violation: Violation) -> tuple[str, str] | None:
-    """Return two steps, quoted, if nothing but their order distinguishes the values."""
+    """Return two steps, quoted, if only their order distinguishes the values."""
     other = _other(violation)
     history = violation.shown
     if other is None or violation.other is not None or _undone(report, violation):
@@ -380,7 +380,7 @@ SENTENCES_BY_KIND: Mapping[Kind, Callable[[Report, Violation], str]] = {
     ),
     "hidden": _hidden,
     "not fresh": lambda report, violation: (
-        "`create` makes no fresh registry: a later one differs from the first."
+        "`create` does not make a fresh registry: a later one differs from the first."
     ),
     "nondeterminism": _chance,
     "unpinned": lambda report, violation: (

@@ -85,7 +85,7 @@ def overview(
 ) -> Table:
     """Return the table with its totals line, at most `width` wide for usual sizes.
 
-    Without `verbose` it has no columns of counts, strategies and guarantees.
+    Without `verbose` it omits counts, strategies and guarantees.
     """
     usual = _usual(reports) if verbose else None
     rows = [_row(report, usual) for report in reports]

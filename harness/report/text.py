@@ -316,7 +316,7 @@ def _singular(claim: str) -> str:
 
 
 def prose(name: str, text: str, width: int) -> list[str]:
-    """Return a named text as wrapped lines, the name in a column of its own."""
+    """Return a named text as wrapped lines, the name in a separate column."""
     head = f"  {name:<10}"
     return wrap(
         text, width, initial_indent=head, subsequent_indent=" " * len(head)

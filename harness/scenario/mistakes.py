@@ -36,10 +36,10 @@ _REACH = 10_000
 def check_known(
     name: str, function: Callable[..., Any], unknown: Mapping[str, object]
 ) -> None:
-    """Check that a call has no argument that the function does not name.
+    """Check that a function names every argument of a call.
 
     Raises:
-        NotAScenario: it has one; the message has the nearest names.
+        NotAScenario: it does not name one; the message has the nearest names.
     """
     for each in unknown:
         names = [p.name for p in signature(function).parameters.values()]

@@ -1,6 +1,6 @@
 """Packages that the runtime needs and the light installation lacks.
 
-Registering, calling and exploring kernels of one's own needs none of them; tensors, and
+Registering, calling and exploring your kernels needs none of them; tensors, and
 what works on tensors, need all.
 
 Rules: packages of modules that import one of them at their top call
