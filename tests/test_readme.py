@@ -4,16 +4,26 @@ The example is cut out of the README, written to a file, and run; times are left
 the comparison, because they are the machine's.
 """
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from everyorder.harness.engine.strategy import GUARANTEES
+from everyorder.harness.engine.strategy import (
+    DETERMINISM,
+    ENDED,
+    EQUAL_STATES,
+    GUARANTEES,
+    PAIRS,
+    SCOPE,
+)
+from everyorder.harness.report.summary_table import LEGEND
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -78,6 +88,104 @@ def test_the_readme_says_what_each_strategy_guarantees() -> None:
     """Expect files only name the strategies."""
     rows = re.findall(r"^\| `(\w+)(?::\w)?` \| .+ \| .+ \|$", README, re.MULTILINE)
     assert sorted(rows) == sorted({name.partition(":")[0] for name in GUARANTEES})
+
+
+# The assumptions of a proof: texts that a file of the harness prints by `Caveat`, and
+# the words of the README for each.
+ASSUMED = {
+    "engine/parts.py": {
+        "no operation looks at the exact type of": "no look at the exact type of a",
+        "changed nothing and broke no law at any": "no write, broken law or order read",
+        "the order of {path} is never read": "an unread order of a dict, OrderedDict",
+    },
+    "engine/reference.py": {
+        "create makes a fresh system after": "`create` makes a fresh system at any",
+    },
+    "engine/symmetry.py": {"are interchangeable, as declared": "`symmetric=`"},
+    "state/c_call_audit.py": {
+        "no `is` distinguishes two equal values": "no `is` between equal values",
+        '_CALLS = "calls "': "calls of impure C functions, also in branches",
+        "C functions that hide state were not audited": "that could not be listed",
+    },
+    "state/heap.py": {
+        "the order of a set of 2 or more": "an unread order of a dict, OrderedDict or",
+        "how often a cache was hit": "how often a cache was hit",
+        "the frames of a traceback": "the frames of a traceback",
+        "who called a frame": "the caller of a frame",
+        "{} is ignored": "`ignore=`",
+    },
+    "state/unique_values.py": {
+        "differs in every fresh system": "values that are new in each fresh system",
+    },
+    "systems/isolation.py": {'Caveat("assumed", "")': ""},  # names a class, no text
+    "systems/outcomes.py": {"what an error carries": "objects that an error carries"},
+    "systems/state_reader.py": {
+        "the order of what {use.text} answers": "`unordered=`",
+        "the order of observed lines does not count": "`unordered=`",
+        "fingerprint= returns the whole state": "`fingerprint=`",
+        "the undo handles have no state": "`fingerprint=`",
+    },
+}
+# The number of `Caveat` calls of a file, if one call has several texts.
+CALLS = {"engine/parts.py": 1, "state/c_call_audit.py": 2, "state/heap.py": 1}
+# Parts of the texts that every proof has, or every one with `ends=` or `ordered=`.
+ALWAYS = {
+    DETERMINISM: {"the system is deterministic": "the system is deterministic"},
+    SCOPE: {
+        "one thread, one process": "one thread, one process",
+        "undo handles are kept, and closed": "undo handles that are kept and closed",
+    },
+    ENDED: {"are dropped, and never closed": "or dropped when an operation ends"},
+    PAIRS: {"by the order of the pairs": "the order of the pairs in `ordered=`"},
+    EQUAL_STATES: {
+        "by id": "the address of an object",
+        "the hash of an address": "the hash of an object",
+        "the order of a set": "an unread order of a dict, OrderedDict or set",
+        "`is` between equal values": "an `is` between equal values in the standard",
+        "a clock": "(clock, files,",
+        "the hash seed": "the hash seed",
+    },
+    LEGEND: {
+        "ids": "the address of an object",
+        "`is` between equal values": "an `is` between equal values in the standard",
+        "orders of sets": "an unread order of a dict, OrderedDict or set",
+        "hashes that changed": "a key whose hash has changed",
+        "clocks": "(clock, files,",
+        "caches of the standard library": "caches of the standard library that only",
+    },
+}
+
+
+def paragraph(title: str) -> str:
+    """The words of a chapter of the README, in one line."""
+    _, _, rest = README.partition(f"## {title}\n")
+    return " ".join(rest.partition("\n## ")[0].split())
+
+
+def assuming() -> Counter[str]:
+    """How many `Caveat("assumed", ...)` each file of the harness has."""
+    return Counter(
+        str(file.relative_to(ROOT / "harness"))
+        for file in (ROOT / "harness").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node).startswith("Caveat('assumed',")
+    )
+
+
+def test_the_readme_names_every_assumption_of_a_proof() -> None:
+    assert {file: CALLS.get(file, len(ASSUMED[file])) for file in ASSUMED} == (
+        assuming()
+    ), "name a new assumption in the README, and here"
+    said = paragraph("What a verdict means")
+    for file, named in ASSUMED.items():
+        text = (ROOT / "harness" / file).read_text(encoding="utf-8")
+        joined = re.sub(r'"\s+f?"', "", text)
+        assert [each for each in named if each not in joined] == []
+        assert [words for words in named.values() if words not in said] == []
+    for always, named in ALWAYS.items():
+        assert [each for each in named if each not in always] == []
+        assert [words for words in named.values() if words not in said] == []
 
 
 def test_the_failure_is_what_the_readme_says(tmp_path: Path) -> None:
