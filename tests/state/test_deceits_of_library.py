@@ -291,6 +291,18 @@ case(
     lambda: numpy().zeros(2),
     lambda o: o.__setitem__(0, 1),
 )
+# Buffers above 64 MB were not read.
+HUGE = (1 << 26) + 8
+for name, build in {
+    "bytearray": lambda: bytearray(HUGE),
+    "array": lambda: array.array("b", bytes(HUGE)),
+    "ndarray": lambda: numpy().zeros(HUGE, "u1"),
+}.items():
+    case(
+        f"the last byte of a huge {name}",
+        lambda build=build: Box(x=build()),
+        lambda o: o.x.__setitem__(-1, 1),
+    )
 case(
     "whether an array can be written",
     lambda: numpy().zeros(2),
