@@ -29,6 +29,13 @@ def test_a_verdict_does_not_depend_on_what_ran_before() -> None:
 
 @needs_fork
 @pytest.mark.nightly
+def test_the_twentieth_time_says_the_same() -> None:
+    conditions = Condition(seed=4), Condition(seed=4, times=20)
+    assert differences(SHARE, conditions) == (len(SHARE) * 21, [])
+
+
+@needs_fork
+@pytest.mark.nightly
 def test_every_scenario_under_every_condition() -> None:
     command = [sys.executable, "-m", "tests.stability", "--all", "--large"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

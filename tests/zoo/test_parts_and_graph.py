@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.zoo.parts_and_graph import (
+    LEFT_OUT,
     Compared,
     compared,
     compared_drawn,
@@ -53,6 +54,15 @@ def test_all_registries_are_decided_alike(part: int) -> None:
     many = len(small_entries((*SEEDS_BUILDING, *SEEDS_TEST))[part::PARTS])
     assert ran.stdout.startswith(f"{many} registries; parts: ")
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_those_that_are_left_out_are_proven_by_neither(name: str) -> None:
+    kind, _, seed = name.partition("/")
+    (entry,) = entries([int(seed)], kind)
+    one = compared(entry)
+    assert (decision_of(one.parts), decision_of(one.graph)) == ("not fresh", "refuted")
 
 
 @pytest.mark.slow
