@@ -13,7 +13,13 @@ from everyorder.harness.engine import (
     explore,
     plan,
 )
-from everyorder.harness.engine.strategy import DETERMINISM, EQUAL_STATES, OPEN, SCOPE
+from everyorder.harness.engine.strategy import (
+    DETERMINISM,
+    EQUAL_STATES,
+    GUARANTEES,
+    OPEN,
+    SCOPE,
+)
 from tests.engine.related import Related
 
 NONE = Relations()
@@ -87,6 +93,28 @@ def test_a_proof_says_what_it_assumes_and_what_it_is_about() -> None:
             f"walk:1: {ASSUMPTIONS['walk'].format(k=1)}",
         ),
     )
+
+
+# Those that search for all states can prove.
+PROVING = ("graph", "parts")
+OTHERS = (
+    *("stale", "histories:4", "groups", "walk:2", "kA:2", "arrangements"),
+    *("sca:2", "random:2", "full"),
+)
+
+
+@pytest.mark.parametrize("strategy", OTHERS)
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_strategy_that_finds_no_states_proves_nothing(
+    strategy: str, settled: bool
+) -> None:
+    registry = Seen()
+    registry.settled = settled
+    found = explore(registry, strategy)
+    assert found.holds
+    assert not found.proven
+    families = {each.partition(":")[0] for each in (*OTHERS, *PROVING)}
+    assert families == {each.partition(":")[0] for each in GUARANTEES}
 
 
 @pytest.mark.parametrize("what", ["do", "undo", "use", "look"])
