@@ -1,8 +1,9 @@
 """`python -m tests.zoo [--seed A:B] [--only CLASS] [--strategy S] [--verbose]`.
 
 Explores the entries of some seeds (those of building, unless others are named), prints
-every complaint and a table, and ends with 1 if a verdict is wrong.  With `--part K/N`
-it is every Nth of them from the Kth on, and a number stands in place of the table.
+every complaint, a table, and a line of counts with the seeds and the strategy, and ends
+with 1 if a verdict is wrong.  With `--part K/N` it is every Nth of them from the Kth
+on, without the table.
 """
 
 import sys
@@ -10,7 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from tests.zoo.registries import CLASSES, SEEDS_BUILDING, entries
-from tests.zoo.table import table
+from tests.zoo.table import counts, table
 from tests.zoo.verdicts import examine
 
 
@@ -34,7 +35,9 @@ def main(arguments: Sequence[str]) -> int:
             print(judgement.line(), flush=True)
         elif chosen.verbose:
             print(f"{entry.name}: {judgement.verdict}", flush=True)
-    print(f"{len(judgements)} registries" if chosen.part else table(judgements))
+    if not chosen.part:
+        print(table(judgements))
+    print(counts(judgements, seeds, chosen.strategy))
     return int(any(judgement.has("wrong") for judgement in judgements))
 
 

@@ -20,6 +20,15 @@ def table(judgements: Sequence[Judgement]) -> str:
     return aligned(rows)
 
 
+def counts(judgements: Sequence[Judgement], seeds: Sequence[int], strategy: str) -> str:
+    """The counts of all verdicts, with the seeds and the strategy, as a line."""
+    correct, wrong, left = _verdicts(judgements)
+    return (
+        f"{len(judgements)} registries of seeds {seeds[0]} to {seeds[-1]} by "
+        f"{strategy}: {correct} correct, {wrong} wrong, {left} open"
+    )
+
+
 def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     """Rows as text: the first column begins, and all others end, at one place."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -32,15 +41,18 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     )
 
 
-def _row(kind: str, judgements: Sequence[Judgement]) -> tuple[str, ...]:
+def _verdicts(judgements: Sequence[Judgement]) -> tuple[int, int, int]:
+    """The numbers of correct, wrong and open verdicts."""
     wrong = sum(each.has("wrong") for each in judgements)
     left = sum(each.has("open") and not each.has("wrong") for each in judgements)
+    return len(judgements) - wrong - left, wrong, left
+
+
+def _row(kind: str, judgements: Sequence[Judgement]) -> tuple[str, ...]:
     return (
         kind,
         str(len(judgements)),
-        str(len(judgements) - wrong - left),
-        str(wrong),
-        str(left),
+        *map(str, _verdicts(judgements)),
         f"{median(each.operations for each in judgements):,.0f}",
         f"{median(each.seconds for each in judgements):.2f}",
     )
