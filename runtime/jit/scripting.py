@@ -172,7 +172,12 @@ def script(
 
 
 def _container(values: list[Any] | dict[Any, Any]) -> Any:
-    """Return a list or a dictionary; programs use the object itself, uncopied."""
+    """Return a list or a dictionary; programs use the object itself, uncopied.
+
+    An empty one may have any type: it is checked where a program takes it.
+    """
+    if not values:
+        return values
     of = inferred_type(values)
     if isinstance(of, NotInferred):
         raise refused(describe_type(values), of.reason, "Make its values of one type.")

@@ -28,6 +28,7 @@ from everyorder.runtime.schema.types import (
     ListType,
     StrType,
     TensorType,
+    TupleType,
     Type,
     unwrap_optional,
 )
@@ -324,16 +325,44 @@ def list_display(
 ) -> SimpleValue:
     """Emit a list of values."""
     kind = ListType(_common_type(e, values, what, wide))
-    return _display(e, "prim::ListConstruct", values, kind)
+    is_open = not values and wide is None
+    return _display(e, "prim::ListConstruct", values, kind, is_open)
 
 
 def for_type(e: Emitter, node: ast.expr, type: Type) -> Sugared:  # noqa: A002  # the field's own word
-    """Emit an expression for a declared type: a display may take that type.
+    """Emit an expression for a declared type: displays in it take the types of it.
 
     The result may still have another type.
     """
-    e.memo.setdefault("wanted", {})[node] = unwrap_optional(type)
+    _want(e.memo.setdefault("wanted", {}), node, type)
     return e.expression(node)
+
+
+def _want(wanted: dict[ast.expr, Type], node: ast.expr, type: Type) -> None:  # noqa: A002  # the field's own word
+    """Store the declared types of an expression and of the displays within it."""
+    declared = wanted[node] = unwrap_optional(type)
+    parts: list[tuple[ast.expr | None, Type]] = []
+    if isinstance(node, ast.IfExp):
+        parts = [(node.body, type), (node.orelse, type)]
+    elif isinstance(node, ast.Tuple) and isinstance(declared, TupleType):
+        if len(node.elts) == len(declared.elements):
+            parts = [*zip(node.elts, declared.elements, strict=True)]
+    elif isinstance(declared, ListType):
+        if isinstance(node, ast.List):
+            parts = [(each, declared.element) for each in node.elts]
+        elif isinstance(node, ast.ListComp):
+            parts = [(node.elt, declared.element)]
+        elif isinstance(node, ast.BinOp):
+            # `[None] * n` and `[None] + [1]`
+            parts = [(node.left, type), (node.right, type)]
+    elif isinstance(declared, DictType):
+        if isinstance(node, ast.Dict):
+            parts = [(each, declared.value) for each in node.values]
+        elif isinstance(node, ast.DictComp):
+            parts = [(node.value, declared.value)]
+    for part, part_type in parts:
+        if part is not None:
+            _want(wanted, part, part_type)
 
 
 def wanted_part(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type | None:
@@ -346,10 +375,14 @@ def wanted_part(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type
 
 
 def _display(
-    e: Emitter, kind: str, values: Sequence[Value], of: ListType | DictType
+    e: Emitter,
+    kind: str,
+    values: Sequence[Value],
+    of: ListType | DictType,
+    is_open: bool,
 ) -> SimpleValue:
     display = e.node(kind, values, (of,)).output
-    if not values:
+    if is_open:
         e.untyped.add(display)
     return SimpleValue(display)
 
@@ -357,18 +390,18 @@ def _display(
 def _common_type(
     e: Emitter, values: Sequence[Value], what: str, wide: Type | None = None
 ) -> Type:
-    """Return the common type of all values; `wide` if they have none and fit it.
+    """Return the declared type `wide` if all values fit it, else their common type.
 
     Raises:
         IllTyped: the types differ.
     """
+    if wide is not None and all(is_subtype(each.type, wide) for each in values):
+        return wide
     if not values:
         return TensorType
     common = e.common(values)
     if not isinstance(common, Mismatch):
         return common
-    if wide is not None and all(is_subtype(each.type, wide) for each in values):
-        return wide
     others = [
         (f"It is of type {each.type} here", each.node.place)
         for each in (values[0], values[common.index])
@@ -386,19 +419,26 @@ def dict_(e: Emitter, node: ast.Dict) -> Sugared:
     for key, value in zip(node.keys, node.values, strict=True):
         assert key is not None, "the restrictions refuse `**`"
         values += [e.value(key), e.value(value)]
-    return dict_display(e, values, wanted_part(e, node, DictType, "value"))
+    key_type = wanted_part(e, node, DictType, "key")
+    wide = wanted_part(e, node, DictType, "value")
+    return dict_display(e, values, key_type, wide)
 
 
 def dict_display(
-    e: Emitter, values: Sequence[Value], wide: Type | None = None
+    e: Emitter,
+    values: Sequence[Value],
+    key: Type | None = None,
+    wide: Type | None = None,
 ) -> SimpleValue:
-    """Emit a dictionary of alternating keys and values."""
-    kind = DictType(StrType, TensorType)
+    """Emit a dictionary of alternating keys and values, of the types if declared."""
+    kind = DictType(key or StrType, wide or TensorType)
     if values:
         keys = _common_type(e, values[::2], "keys of this dictionary")
+        # Where the keys do not fit, the error names what the values are.
+        wide = wide if key is None or is_subtype(keys, key) else None
         value_type = _common_type(e, values[1::2], "values of this dictionary", wide)
         kind = DictType(check_key(e, keys), value_type)
-    return _display(e, "prim::DictConstruct", values, kind)
+    return _display(e, "prim::DictConstruct", values, kind, not values and key is None)
 
 
 def check_key(e: Emitter, key: Type) -> Type:

@@ -60,6 +60,8 @@ TENSOR_OPERATORS = {
     "&": "bitwise_and",
     "|": "bitwise_or",
     "^": "bitwise_xor",
+    "<<": "bitwise_left_shift",
+    ">>": "bitwise_right_shift",
     "==": "eq",
     "!=": "ne",
     "<": "lt",

@@ -48,6 +48,30 @@ def std_of_all(self: Tensor, unbiased: bool) -> Tensor:
     return self.std(correction=int(unbiased))
 
 
+def var_mean(
+    self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the variance, with Bessel's correction if `unbiased`, and the mean."""
+    return core.var_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+def var_mean_of_all(self: Tensor, unbiased: bool) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean of all elements."""
+    return core.var_mean(self, correction=int(unbiased))
+
+
+def std_mean(
+    self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation as `var_mean` the variance, and the mean."""
+    return core.std_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+def std_mean_of_all(self: Tensor, unbiased: bool) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean of all elements."""
+    return core.std_mean(self, correction=int(unbiased))
+
+
 def dropout(
     input: Tensor,  # noqa: A002  # the schema's name
     p: float,
@@ -372,6 +396,18 @@ class ProgramForm(NamedTuple):
 
 
 _DEVIATION = "(Tensor self, int[1]? dim=None, bool unbiased=True, bool keepdim=False)"
+
+
+def _deviation(
+    name: str, returned: str, of_all: Callable[..., Any], along: Callable[..., Any]
+) -> tuple[ProgramForm, ...]:
+    """Return the forms of `unbiased`: of all elements, and along dimensions."""
+    return (
+        ProgramForm(f"{name}(Tensor self, bool unbiased) -> {returned}", of_all),
+        ProgramForm(f"{name}{_DEVIATION} -> {returned}", along),
+    )
+
+
 _UNIQUE = (
     "unique(Tensor self, bool sorted=True, bool return_inverse=False, "
     "bool return_counts=False, int? dim=None) -> "
@@ -430,14 +466,10 @@ def tensordot_along(a: Tensor, b: Tensor, dims: list[list[int]]) -> Tensor:
 
 # Name -> the forms of calls that the operator of the name does not take.
 FORMS: dict[str, tuple[ProgramForm, ...]] = {
-    "var": (
-        ProgramForm("var(Tensor self, bool unbiased) -> Tensor", var_of_all),
-        ProgramForm(f"var{_DEVIATION} -> Tensor", var),
-    ),
-    "std": (
-        ProgramForm("std(Tensor self, bool unbiased) -> Tensor", std_of_all),
-        ProgramForm(f"std{_DEVIATION} -> Tensor", std),
-    ),
+    "var": _deviation("var", "Tensor", var_of_all, var),
+    "std": _deviation("std", "Tensor", std_of_all, std),
+    "var_mean": _deviation("var_mean", "(Tensor, Tensor)", var_mean_of_all, var_mean),
+    "std_mean": _deviation("std_mean", "(Tensor, Tensor)", std_mean_of_all, std_mean),
     "dropout": (
         ProgramForm(
             "dropout(Tensor input, float p=0.5, bool train=True, bool inplace=False, "

@@ -241,7 +241,9 @@ def assignment(e: Emitter, node: ast.Assign) -> None:
     """Emit `x = y = value`."""
     declared = e.annotations.assignment(node)
     if declared is None:
-        value = e.expression(node.value)
+        target = node.targets[0]
+        before = e.declared.get(target.id) if isinstance(target, ast.Name) else None
+        value = for_type(e, node.value, before) if before else e.expression(node.value)
     else:
         value = for_type(e, node.value, declared)
         value = _typed(e, node.value, value, declared)
@@ -348,8 +350,12 @@ def delete(e: Emitter, node: ast.Delete) -> None:
 @emits(ast.Return)
 def return_(e: Emitter, node: ast.Return) -> None:
     """Emit `return value`."""
-    default = SimpleValue(e.constant(None)) if node.value is None else None
-    value = (e.expression(node.value) if node.value else default).value(e)  # type: ignore[union-attr]  # one of both is there
+    if node.value is None:
+        value = e.constant(None)
+    elif e.returns is None:
+        value = e.expression(node.value).value(e)
+    else:
+        value = for_type(e, node.value, e.returns).value(e)
     if e.returns is not None:
         message = (
             f"a value of type {{}} is returned from a function that gives {e.returns}"

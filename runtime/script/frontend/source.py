@@ -23,7 +23,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from textwrap import dedent
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -114,13 +113,13 @@ def read_text(text: str, file: str = "", line: int = 1) -> SourceDefinition[ast.
         MalformedProgram: the text is not a Python program. NotSupported: the text is
         nested too deeply.
     """
-    # A text in an indented program may be indented as a whole.
-    text = dedent(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     source = Source(text, file, line)
+    indented = _is_indented(text)
     try:
-        tree = ast.parse(source.text)
+        tree = _parsed_block(text) if indented else ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        raise _malformed(source, error, 1) from None
+        raise _malformed(source, error, 2 if indented else 1) from None
     except (RecursionError, MemoryError):
         raise too_deep(source) from None
     ast.increment_lineno(tree, line - 1)
@@ -132,6 +131,29 @@ def read_text(text: str, file: str = "", line: int = 1) -> SourceDefinition[ast.
     except (SyntaxError, ValueError) as error:
         raise _malformed(source, error, line) from None
     return definition
+
+
+def _is_indented(text: str) -> bool:
+    """Return True if the first statement of a text is indented."""
+    rows = (each for each in text.split("\n") if each.strip())
+    first = next((each for each in rows if not each.lstrip().startswith("#")), "")
+    return first[:1] in (" ", "\t")
+
+
+def _parsed_block(text: str) -> ast.Module:
+    """Return the tree of a text that is indented as a whole.
+
+    Its lines remain as they are: those of a string or a comment may be indented less.
+    Raises `SyntaxError`, whose lines are counted from 2.
+    """
+    tree = ast.parse(f"if True:\n{text}")
+    block = tree.body[0]
+    assert isinstance(block, ast.If), "it is the first statement"
+    if len(tree.body) > 1 or block.orelse:
+        # What is indented less is not of the block: Python's parser refuses the text.
+        tree = ast.parse(f"\n{text}")
+    ast.increment_lineno(tree, -1)
+    return ast.Module(block.body, tree.type_ignores)
 
 
 @dataclass(frozen=True, slots=True)

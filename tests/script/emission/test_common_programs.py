@@ -7,7 +7,12 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, jit
-from everyorder.runtime.errors import AnnotationError, IllTyped, NotScriptable
+from everyorder.runtime.errors import (
+    AnnotationError,
+    IllTyped,
+    MalformedProgram,
+    NotScriptable,
+)
 from tests.script.emission.both import Both
 
 PROGRAMS = {
@@ -35,6 +40,43 @@ PROGRAMS = {
         "ys: dict[int, int | None] = {n: None for n in ns}\n"
         "    ys[1] = 3\n"
         "    return ys"
+    ),
+    "lists of None in lists": (
+        "ys: list[list[int | None]] = [[None], [1], [None for _ in ns]]\n"
+        "    ys[0][0] = 3\n"
+        "    return ys"
+    ),
+    "empty lists in a list": (
+        "ys: list[list[int]] = [[] for _ in ns]\n    ys[0].append(n)\n    return ys"
+    ),
+    "empty lists in a dictionary": (
+        "ys: dict[int, list[int]] = {m: [] for m in ns if m > 1}\n"
+        "    ys[2].append(n)\n"
+        "    zs: dict[str, dict[str, int]] = {'a': {}}\n"
+        "    zs['a']['b'] = n\n"
+        "    return ys, zs"
+    ),
+    "a list of None that is repeated": (
+        "ys: list[int | None] = [None] * n\n    ys[0] = n\n    return ys"
+    ),
+    "a list of None in a tuple": (
+        "ys: tuple[list[int | None], int] = ([None], n)\n"
+        "    ys[0].append(n)\n"
+        "    return ys"
+    ),
+    "a list of None by a condition": (
+        "ys: list[int | None] = [None] if flag else [n]\n"
+        "    ys.append(n)\n"
+        "    return ys"
+    ),
+    "a list of None that is assigned later": (
+        "ys: list[int | None] = [n]\n"
+        "    ys = [None for _ in ns]\n"
+        "    ys[0] = n\n"
+        "    return ys"
+    ),
+    "shifted tensors": (
+        "ys = k << 3, k >> 1, k << k, n << k, n >> k\n    k <<= 1\n    return ys, k"
     ),
     "a parameter of another type": "x = x.shape[0]\n    return x + 1",
     "a parameter as a list": "ns = ns[0]\n    return ns + 1",
@@ -76,6 +118,23 @@ def test_a_program_does_what_python_does(name: str) -> None:
         value = python.value.replace("OrderedDict(", "dict(")
         assert (ours.value, ours.arguments) == (value, python.arguments)
         assert bool(ours.error) is bool(python.error)
+
+
+RETURNS = {
+    "list[int | None]": "[None for _ in range(n)]",
+    "list[list[int]]": "[[] for _ in range(n)]",
+    "dict[str, list[int | None]]": "{'a': [None], 'b': [n]}",
+    "tuple[list[int | None], int]": "([None, None], n)",
+    "list[int | None] | None": "[None] * n",
+}
+
+
+@pytest.mark.parametrize("result", RETURNS)
+def test_what_is_returned_takes_the_declared_type(result: str) -> None:
+    both = Both(f"def f(n: int) -> {result}:\n    return {RETURNS[result]}\n")
+    python, ours = both.outcomes("f", 2)
+    assert python == ours
+    assert not python.error
 
 
 def plus(n: int) -> int:
@@ -157,8 +216,49 @@ def test_a_text_may_be_indented() -> None:
     assert module.g(runtime.ones(1)).tolist() == [6.0]
 
 
+INDENTED = """
+        # A comment before it.
+        def f(x: Tensor) -> str:
+            '''A text
+    that is indented less.'''
+      # So is this comment.
+            return 'a' + '''
+        b'''
+
+        def g(x: Tensor) -> str:
+            return f(x)
+"""
+
+
+def test_lines_of_an_indented_text_remain_as_they_are() -> None:
+    assert jit.CompilationUnit(INDENTED).g(runtime.ones(1)) == "a\n        b"
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("        return x +\n", "invalid syntax:\n  <text>:16:19"),
+        ("    def h(x):\n        return x\n", "unindent does not match"),
+        ("def h(x):\n    return x\n", "unexpected indent:\n  <text>:3:8"),
+        ("else:\n        def h(x):\n            return x\n", "unexpected indent"),
+    ],
+)
+def test_a_fault_of_an_indented_text_is_at_its_place(end: str, words: str) -> None:
+    with pytest.raises(MalformedProgram, match=words):
+        jit.CompilationUnit(INDENTED + "\n\n\n\n" + end)
+
+
 def test_lists_and_dictionaries_are_shared_as_they_are() -> None:
     for values in ([1, 2], {"a": 1.5}):
         assert jit.script(values) is values
     with pytest.raises(NotScriptable, match="Make its values of one type"):
         jit.script([1, "a"])
+
+
+def test_an_empty_list_has_the_type_that_a_program_asks_for() -> None:
+    values: list[int] = []
+    assert jit.script(values) is values
+    assert jit.script(length)(jit.script(values)) == 0
+    values.append(7)
+    assert jit.script(length)(values) == 1
+    assert jit.script({}) == {}

@@ -33,6 +33,11 @@ FORMS = {
         runtime.var(input=x, dim=0, unbiased=True)
         x.var(0)
         x.var(correction=0)
+        runtime.var_mean(x, unbiased=False)
+        runtime.var_mean(x, 0, True)
+        runtime.std_mean(x, True)
+        runtime.std_mean(x, dim=[0, 1], unbiased=False, keepdim=True)
+        runtime.std_mean(input=x, correction=2)
     """,
     "names of arguments": """
         x.sum(axis=0)
