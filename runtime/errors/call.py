@@ -42,7 +42,7 @@ def _for_arrays(expected: str, argument: str) -> str:
     return "runtime.from_numpy(x) makes a tensor of an array"
 
 
-class CallError(EveryorderError, TypeError):
+class CallError(EveryorderError, TypeError, RuntimeError):
     """A call does not fit the schema of its operator.
 
     `call` is the call as written, with long values shortened.
@@ -95,7 +95,7 @@ class CallError(EveryorderError, TypeError):
         return _for_arrays(self.expected, self.found)
 
 
-class NoMatchingOverload(EveryorderError, TypeError):
+class NoMatchingOverload(EveryorderError, TypeError, RuntimeError):
     """The call fits none of the overloads; `attempts` are (overload, reason)."""
 
     operator: str

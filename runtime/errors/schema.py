@@ -77,7 +77,8 @@ class SchemaError(EveryorderError, ValueError):
         {found!r} cannot name a declared type.
         A name is __torch__ and identifiers, joined by dots; __torch__.torch.classes
         is reserved for custom classes.
-    DeclarationConflict | `{name}` cannot be added to {qualname}: {fault}.
+    DeclarationConflict (RuntimeError) |
+        `{name}` cannot be added to {qualname}: {fault}.
     AnnotationTaken |
         The annotation {name} means {known} in schemas already; it cannot also mean \\
         {wanted}.

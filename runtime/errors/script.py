@@ -351,7 +351,7 @@ class ModuleError(EveryorderError):
     ModuleNotInitialized (AttributeError): `{member}` was assigned to a `{module}` that
         is not initialized.
       to do: call `super().__init__()` first
-    UnfitMember (TypeError, KeyError, IndexError) |
+    UnfitMember (TypeError, KeyError, IndexError, RuntimeError) |
         `{member}` cannot be a member of `{module}`: {reason}.
     UnfitIndex (TypeError, KeyError, IndexError) |
         `{module}` has no module at {index}; {_there}.

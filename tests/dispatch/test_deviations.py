@@ -573,6 +573,15 @@ TESTS: dict[str, str] = {
     "`if` in a comprehension": (
         "../script/emission/test_common_programs.py::test_a_program_does_what_python_does"
     ),
+    "a function that a `CompilationUnit` defines again": (
+        "../script/jit/test_script.py::test_a_function_that_is_defined_again_is_the_last_one"
+    ),
+    "displays in a value of a declared type (`[[] for _ in xs]`, `[None] * n`)": (
+        "../script/emission/test_common_programs.py::test_what_is_returned_takes_the_declared_type"
+    ),
+    "tuples within a list or a dictionary where lists are asked for, at the boundary": (
+        "../script/jit/test_values.py::test_tuples_within_a_list_of_the_caller_are_refused"
+    ),
     "`script` of a list or a dictionary": (
         "../script/emission/test_common_programs.py::test_lists_and_dictionaries_are_shared_as_they_are"
     ),

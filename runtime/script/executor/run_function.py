@@ -49,7 +49,9 @@ class ExecutionPlan:
 
     Several results are a tuple, no results are None. `heat` counts runs and trips of
     loops. A plan of a graph whose operators may be fused runs on registers for
-    `fuse_after` runs, and is then laid out again for the shapes of the arguments.
+    `fuse_after` runs, and is then laid out again, once, for the shapes of the
+    arguments: only these tell which operators may share a loop, and a function that
+    runs once or twice is not worth a kernel of its own. A later run compiles nothing.
     """
 
     __slots__ = ("execute", "frame", "graph", "heat", "limit", "name", "options")

@@ -1,10 +1,13 @@
 """Options: what can be chosen, and what a plan does then."""
 
 import sys
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from everyorder import runtime
 from everyorder.runtime.errors.tensor import WrongOption
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.script.executor import (
@@ -149,6 +152,41 @@ def test_trips_of_loops_count_as_runs() -> None:
         assert not is_text(function)
         call(function, (50,))
         assert is_text(function)
+
+
+def calls_of(action: Callable[[], object]) -> tuple[int, int]:
+    """The calls of Python that an action makes, and in how many files."""
+    files: Counter[str] = Counter()
+
+    def called(frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            files[frame.f_code.co_filename] += 1
+
+    sys.setprofile(called)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return files.total(), len(files)
+
+
+def test_a_function_is_laid_out_again_once() -> None:
+    """The first runs show the shapes; the layout for them is that of all later runs."""
+    add = "  %r : Tensor = core::add(%x, %x, %one)\n  return (%r)\n"
+    one = "  %one : int = prim::Constant[value=1]()\n"
+    x = runtime.ones(3)
+
+    def runs_of(function: Function) -> list[tuple[int, int]]:
+        with executor(fuse=True, fuse_after=1, text_after=2):
+            return [calls_of(lambda: call(function, (x,))) for _ in range(8)]
+
+    # What all functions share is imported by the first one.
+    runs_of(written("f(Tensor x) -> Tensor", one + add))
+    runs = runs_of(written("f(Tensor x) -> Tensor", one + add))
+    assert runs[1][0] > 10 * runs[3][0]
+    assert {*runs[3:]} == {runs[3]}
+    # The function, its generated code, the operator's, and this file among them.
+    assert runs[3][1] <= 16
 
 
 def test_what_is_nested_too_deeply_stays_on_registers() -> None:

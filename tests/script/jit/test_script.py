@@ -7,10 +7,12 @@ import copy
 import enum
 import functools
 import gc
+import io
 import pickle
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -238,6 +240,45 @@ def test_a_unit() -> None:
     )
     assert jit.CompilationUnit().functions == ()
     assert all("CompilationUnit" not in name for name in SHARED_PROGRAM.functions)
+
+
+def test_a_function_that_is_defined_again_is_the_last_one() -> None:
+    unit = jit.CompilationUnit("def f(x: int) -> int:\n    return x\n" * 2)
+    unit.define("def f(x: int) -> int:\n    return x + 1\n")
+    assert unit.f(1) == 2
+
+
+class Numbered(runtime.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 1
+
+    def forward(self, x: int) -> int:
+        return x + self.count
+
+
+MISTAKES: dict[str, Callable[[], object]] = {
+    "another type": lambda: jit.script(add)("a"),
+    "nothing": lambda: jit.script(add)(),
+    "too many": lambda: jit.script(add)(1, 2, 3),
+    "another name": lambda: jit.script(add)(1, z=2),
+    "another type for a module": lambda: jit.script(Numbered())("a"),
+    "an attribute": lambda: setattr(jit.script(Numbered()), "count", "a"),
+    "a method again": lambda: jit.script(Numbered()).define(
+        "def forward(self, x: int) -> int:\n    return x\n"
+    ),
+    "no program": lambda: jit.CompilationUnit("def f(x:"),
+    "a class of modules": lambda: jit.script(Numbered),
+    "a module that trains": lambda: jit.freeze(jit.script(Numbered())),
+    "a text to trace": lambda: jit.trace(add, "a"),
+    "no archive": lambda: jit.load(io.BytesIO(b"a")),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_a_runtime_error_as_in_torch(name: str) -> None:
+    with pytest.raises(RuntimeError):
+        MISTAKES[name]()
 
 
 def test_the_names() -> None:

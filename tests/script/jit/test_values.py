@@ -4,7 +4,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, jit
-from everyorder.runtime.errors import IllTyped
+from everyorder.runtime.errors import CallError, IllTyped
 from everyorder.runtime.errors.script import RunningError
 from tests.coded import code
 
@@ -79,3 +79,16 @@ def test_unwrapping_gives_the_value_or_raises() -> None:
     assert jit.script(certain)(x) is x
     with pytest.raises(IllTyped, match="given None, which is never a value"):
         jit.script(never)
+
+
+def first(xs: list[list[int]], d: dict[str, list[int]]) -> int:
+    return xs[0][0] + d["a"][0]
+
+
+def test_tuples_within_a_list_of_the_caller_are_refused() -> None:
+    scripted = jit.script(first)
+    # The outer tuple becomes a list of the program's own.
+    assert scripted(([1],), {"a": [2]}) == 3
+    for xs, d in (([(1,)], {"a": [2]}), ([[1]], {"a": (2,)})):
+        with pytest.raises(CallError, match="takes"):
+            scripted(xs, d)
