@@ -9,7 +9,7 @@ Rules: packages of modules that import one of them at their top call
 
 from importlib.util import find_spec
 
-from everyorder.runtime.errors.extras import ExtraMissing
+from everyorder.runtime.errors.extras import PackageMissing
 
 # The extra `runtime` of pyproject.toml.
 PACKAGES = ("numpy", "numba", "ml_dtypes")
@@ -19,8 +19,8 @@ def require_packages() -> None:
     """Raise an error if a package of the extra `runtime` is not installed.
 
     Raises:
-        ExtraMissing: one of them is not.
+        PackageMissing: one of them is not.
     """
     for package in PACKAGES:
         if find_spec(package) is None:
-            raise ExtraMissing(package=package)
+            raise PackageMissing(package=package)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from everyorder.runtime.errors.base import EveryorderError as EveryorderError
     from everyorder.runtime.errors.call import *
     from everyorder.runtime.errors.custom import *
+    from everyorder.runtime.errors.extras import *
     from everyorder.runtime.errors.future import *
     from everyorder.runtime.errors.registration import *
     from everyorder.runtime.errors.rpc import *

@@ -220,7 +220,7 @@ NEITHER = [
     ("typo", exits.VACUOUS, "typo raises AttributeError whatever is active"),
     ("asked", exits.VACUOUS, "typo raises AttributeError whatever is active"),
     ("idle", exits.VACUOUS, "what is observed shows the same whatever is active"),
-    ("kept", exits.NOT_FRESH, "`create` does not make a fresh registry: a later one differs"),
+    ("kept", exits.NOT_FRESH, "`create` does not make a fresh registry: a later"),
 ]
 
 

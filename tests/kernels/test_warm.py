@@ -1,12 +1,10 @@
-"""Kernels that are compiled ahead, and what is said while one is compiled."""
+"""Kernels that are compiled ahead."""
 
 import errno
-import logging
 import os
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ from click.testing import CliRunner
 from everyorder.harness.cli import main
 from everyorder.harness.cli.command import REFUSED
 from everyorder.runtime.kernels import warm
-from everyorder.runtime.kernels.compile import cache, notice
-from everyorder.runtime.kernels.compile.notice import CompileNotice
+from everyorder.runtime.kernels.compile import cache
 from everyorder.runtime.kernels.warm import (
     KernelName,
     common_kernels,
@@ -98,6 +95,29 @@ def test_the_command_says_why_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None
     assert "NUMBA_DISABLE_JIT" in result.output
 
 
+WITHOUT = """
+import sys
+from everyorder.harness.cli import main
+sys.modules[sys.argv[1]] = None
+main(["runtime", "warm"])
+"""
+
+
+@pytest.mark.parametrize("name", ["numba", "numpy"])
+def test_the_command_says_what_to_install(name: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT, name],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == REFUSED
+    assert "Traceback" not in ran.stderr
+    assert f"the package `{name}`" in ran.stderr
+    assert "python -m pip install 'everyorder[runtime]'" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -153,90 +173,3 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert ran.returncode == REFUSED, ran.stderr
     assert "cannot be stored" in ran.stderr
     assert not list(tmp_path.glob("cache/*/*.bin"))
-
-
-class Terminal(StringIO):
-    """A text stream that says it is a terminal, or not."""
-
-    def __init__(self, is_one: bool = True) -> None:
-        super().__init__()
-        self.is_one = is_one
-
-    def isatty(self) -> bool:
-        return self.is_one
-
-
-@pytest.fixture
-def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock: the last number is the time."""
-    times = [0.0]
-    monkeypatch.setattr(notice, "perf_counter", lambda: times[-1])
-    return times
-
-
-def compiled(subject: CompileNotice, times: list[float], took: float) -> None:
-    subject.begin("softmax_rows of float32")
-    times.append(times[-1] + took)
-    subject.end()
-
-
-def test_a_line_appears_after_two_seconds_and_is_erased(
-    seconds: list[float],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    caplog.set_level(logging.DEBUG, "everyorder.runtime.kernels")
-    subject = CompileNotice()
-    compiled(subject, seconds, 1.5)
-    compiled(subject, seconds, 1.5)
-    assert stream.getvalue() == ""
-    subject.begin("x" * 200)
-    line = stream.getvalue()
-    assert line.startswith("\r\x1b[Kcompiling kernels, once for this machine: 2 in 3 s")
-    assert len(line) == len("\r\x1b[K") + 79
-    subject.end()
-    assert stream.getvalue() == line + "\r\x1b[K"
-    subject.is_shown = False
-    compiled(subject, seconds, 3.0)
-    assert stream.getvalue() == line + "\r\x1b[K"
-    assert caplog.messages[0] == "compiled softmax_rows of float32 in 1.50 s"
-    # Loaded from disk: nothing was begun.
-    subject.end()
-    assert (subject.count, len(caplog.messages)) == (4, 4)
-
-
-@pytest.mark.parametrize("stream", ["closed", "none", "file"])
-def test_nothing_is_written_where_nobody_looks(
-    stream: str, seconds: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = None if stream == "none" else Terminal(stream != "file")
-    if place is not None and stream == "closed":
-        place.close()
-    monkeypatch.setattr(sys, "stderr", place)
-    subject = CompileNotice()
-    for _ in range(3):
-        compiled(subject, seconds, 3.0)
-    assert subject.count == 3
-    if place is not None and stream == "file":
-        assert place.getvalue() == ""
-
-
-@compiled_only
-def test_a_kernel_that_is_stored_is_no_compilation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from everyorder.runtime.kernels.compile import jit
-
-    monkeypatch.setattr(jit, "folder", lambda: tmp_path)
-    subject = CompileNotice()
-    monkeypatch.setattr(jit, "NOTICE", subject)
-
-    def body(x: Any, out: Any) -> None:
-        for i in range(x.size):
-            out[i] = x[i] * 7
-
-    for expected in (1, 1):
-        _ = jit.Family("sevenfold", body, "void(T[::1], T[::1])")["float64"]
-        assert subject.count == expected

@@ -312,7 +312,7 @@ def test_of_hidden_state_both_histories_are_shown() -> None:
 def test_what_is_not_fresh_says_where_and_what_to_do() -> None:
     report = violated("not fresh", paths=("Registry.made: 0 / 1",))
     assert render(report).splitlines()[1:5] == [
-        "differs from the first.",
+        "later one differs from the first.",
         "differs from the first fresh system (first / now):",
         "    Registry.made: 0 / 1",
         "create all of it in create=, undo it in reset= (empty caches there), or",

@@ -5,9 +5,13 @@ than ever after.  Once the compilations of a process have taken `SHOWN_AFTER` se
 each further one has a line on standard error while it lasts, if that is a terminal; the
 line is erased when the kernel is ready.  The logger `everyorder.runtime.kernels` names
 each compiled kernel and its seconds, at the level DEBUG.
+
+The line is below the one that the program writes, which may be unfinished: the cursor
+returns to it at once, and only what is behind the cursor is erased.
 """
 
 import logging
+import os
 import sys
 from contextlib import suppress
 from time import perf_counter
@@ -18,8 +22,13 @@ LOG = logging.getLogger("everyorder.runtime.kernels")
 SHOWN_AFTER = 2.0
 # The last column stays empty: some terminals would begin a new line after it.
 WIDTH = 79
-# Back to the first column, and erase what follows.
-_ERASE = "\r\x1b[K"
+# Make room for a line below (a line down in the same column, which may scroll, and up
+# again), save the position of the cursor, and go to the first column of that line.
+_BELOW = "\x1bD\x1b[A\x1b7\r\n\x1b[K"
+# Return to the saved position.
+_BACK = "\x1b8"
+# Erase what is behind the cursor, and all lines below.
+_ERASE = "\x1b[J"
 
 
 class CompileNotice:
@@ -42,7 +51,7 @@ class CompileNotice:
                 f"compiling kernels, once for this machine: {self.count} in "
                 f"{self.seconds:.0f} s, now {title}"
             )
-            self._shown = _write(_ERASE + text[:WIDTH])
+            self._shown = _write(_BELOW + text[:WIDTH] + _BACK)
 
     def end(self) -> None:
         """Note that it is ready, or has failed; do nothing if none was begun."""
@@ -59,6 +68,9 @@ class CompileNotice:
 
 def _write(text: str) -> bool:
     """Write to standard error if it is a terminal; return whether it was written."""
+    # Without a name, or "dumb", it does not know how to move its cursor.
+    if os.environ.get("TERM", "dumb") == "dumb":
+        return False
     # Without a console it is None, and a program may have closed it.
     with suppress(AttributeError, OSError, ValueError):
         if sys.stderr.isatty():
