@@ -573,6 +573,9 @@ TESTS: dict[str, str] = {
     "`if` in a comprehension": (
         "../script/emission/test_common_programs.py::test_a_program_does_what_python_does"
     ),
+    "`and` and `or` of a tensor and a bool, as a value in a script": (
+        "../script/emission/test_common_programs.py::test_a_tensor_and_a_bool_are_a_condition_only"
+    ),
     "a function that a `CompilationUnit` defines again": (
         "../script/jit/test_script.py::test_a_function_that_is_defined_again_is_the_last_one"
     ),

@@ -561,7 +561,8 @@ def install_runtime() -> None:
 
 def _forms_of_functions() -> Iterator[tuple[str, Sugared]]:
     """Yield the names of functions of the runtime, and their forms."""
-    for name in ("numel", "is_floating_point", "is_complex", "is_nonzero"):
+    questions = "is_floating_point", "is_complex", "is_nonzero", "is_inference"
+    for name in ("numel", *questions):
         yield name, _MethodFunction(name)
     yield "is_tensor", _IsTensor("is_tensor")
     for name in PROGRAMS:

@@ -20,13 +20,16 @@ Rules:
 
 import builtins
 import operator
+from collections.abc import Iterator
 from operator import attrgetter, methodcaller
 from typing import Any
 
+from everyorder.runtime.autograd.engine import backward, grad
 from everyorder.runtime.autograd.grad_mode import is_grad_enabled
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.script.primitives.numbers import bounded
 from everyorder.runtime.script.primitives.primitive_row import (
+    PrimitiveRow,
     Way,
     attributes,
     call,
@@ -134,6 +137,11 @@ def _stride(self: Any) -> list[int]:
     return list(self.stride())
 
 
+def _stride_of(self: Any, dim: int) -> int:
+    stride: int = self.stride(dim)
+    return stride
+
+
 def _dtype(self: Any) -> int:
     code: int = self.dtype.code
     return code
@@ -154,6 +162,10 @@ def _requires_grad_(self: Any, requires_grad: bool) -> Any:
 
 def _backward(self: Any, *options: Any) -> None:
     self.backward(*options)
+
+
+def _grad(*arguments: Any) -> list[Any]:
+    return [*grad(*arguments)]
 
 
 def _as_tensor(data: Any, dtype: Any, device: Any) -> Any:
@@ -189,6 +201,38 @@ def _spread(self: Any, first: list[Any], last: list[Any]) -> list[Any]:
     return [*first, *[None] * (self.dim() - covered), *last]
 
 
+def _gradient_rows() -> Iterator[PrimitiveRow]:
+    """Yield the functions of autograd, for one tensor or several in each place."""
+    graph = "(x := tensor(2.5, requires_grad=True)) * 2"
+    given = {
+        "Tensor": ("one", "{}", "Tensor?"),
+        "Tensor[]": ("list", "[{}]", "Tensor?[]?"),
+    }
+    for outputs, (name, output, seeds) in given.items():
+        yield row(
+            f"autograd_backward.{name}({outputs} tensors, {seeds} grad_tensors=None, "
+            "bool? retain_graph=None, bool create_graph=False) -> ()",
+            Way("function", backward, "backward"),
+            backward,
+            f"{output.format(graph)}; {output.format('tensor(2.5)')}",
+            raises=True,
+            tags=_UNKNOWN,
+        )
+        for inputs, (other, place, _) in given.items():
+            yield row(
+                f"autograd_grad.{name}_{other}({outputs} outputs, {inputs} inputs, "
+                f"{seeds} grad_outputs=None, bool? retain_graph=None, "
+                "bool create_graph=False, bool? allow_unused=None, "
+                "bool materialize_grads=False) -> Tensor?[]",
+                Way("function", grad, "grad"),
+                _grad,
+                f"{output.format(graph)}, {place.format('x')}; "
+                f"{output.format(graph)}, {place.format('tensor(2.5)')}",
+                raises=True,
+                tags=_UNKNOWN,
+            )
+
+
 _BOOL = DType.named("bool")
 _SOME = "tensor(2); tensor([[1.5], [2.5]]); tensor([]); META"
 _TURNED = "tensor(2); tensor([[1.5], [2.5]]); tensor([[[1, 2]]]); tensor([])"
@@ -197,10 +241,12 @@ _ATTRIBUTES = {
     "device": "Device",
     "requires_grad": "bool",
     **dict.fromkeys(("is_leaf", "is_cuda", "is_cpu", "is_meta"), "bool"),
+    "retains_grad": "bool",
 }
 _METHODS = {
     **dict.fromkeys(("dim", "numel", "element_size", "storage_offset"), "int"),
     **dict.fromkeys(("is_contiguous", "is_floating_point", "is_complex"), "bool"),
+    **dict.fromkeys(("is_signed", "is_inference"), "bool"),
 }
 
 ROWS = (
@@ -234,6 +280,8 @@ size.dim(Tensor self, int dim) -> int  raises
     tensor([[1.5], [2.5]]), 0; tensor([[1.5], [2.5]]), -1; tensor([1]), 1
 stride.Tensor(Tensor self) -> int[]
     {_SOME}
+stride.dim(Tensor self, int dim) -> int  raises
+    tensor([[1.5], [2.5]]), 0; tensor([[1.5], [2.5]]), -1; tensor([1]), 1
 requires_grad_.Tensor(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)  raises
     tensor(2); tensor(2.5); tensor(2.5), False
 detach_.Tensor(Tensor(a!) self) -> Tensor(a!)
@@ -252,7 +300,8 @@ type.ScalarType(Tensor(a) self, ScalarType dtype) -> Tensor(a)
             "tolist": methodcaller("tolist"),
             "size.Tensor": _shape,
             "size.dim": _size_of,
-            "stride": _stride,
+            "stride.Tensor": _stride,
+            "stride.dim": _stride_of,
         },
     ),
     *attributes(
@@ -303,6 +352,15 @@ layout.Tensor(Tensor self) -> Layout
         raises=True,
         tags=_UNKNOWN,
     ),
+    row(
+        "retain_grad.Tensor(Tensor self) -> ()",
+        Way("method", "retain_grad", "retain_grad"),
+        methodcaller("retain_grad"),
+        "tensor(2.5, requires_grad=True); tensor(2.5)",
+        raises=True,
+        tags=_UNKNOWN,
+    ),
+    *_gradient_rows(),
     row(
         "as_tensor.Tensor(Tensor(a) data, *, ScalarType? dtype=None,"
         " Device? device=None) -> Tensor(a)",

@@ -169,6 +169,22 @@ def test_primitives_do_not_read_tensors() -> None:
         jit.script(least)
 
 
+def test_a_tensor_and_a_bool_are_a_condition_only() -> None:
+    both = Both(
+        "def f(x: Tensor, b: bool):\n"
+        "    if b and x.sum() > 0 or x.sum() < -5:\n"
+        "        return 1\n"
+        "    return 2 if x.sum() > -3 and b else 3\n"
+    )
+    for number in (2.0, -2.0, -4.0, -6.0):
+        for flag in (True, False):
+            python, ours = both.outcomes("f", runtime.tensor(number), flag)
+            assert python == ours
+    for word in ("and", "or"):
+        with pytest.raises(IllTyped, match="no common type"):
+            Both(f"def f(x: Tensor, b: bool):\n    return x {word} b\n")
+
+
 def commented(x, n):  # type: ignore[no-untyped-def]  # typed by the comment
     # type: (Tensor, int)
     return x + n

@@ -1,6 +1,7 @@
 """Calls of functions and methods: a script takes the forms that Python takes."""
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,6 +149,9 @@ FORMS = {
         (runtime.ones(2, requires_grad=True) * x).is_leaf
         (runtime.ones(2, requires_grad=True) * x).detach_().requires_grad
         x.real, x.itemsize, x.nbytes
+        x.is_signed(), m.is_signed(), x.retains_grad, x.stride(0), x.stride(dim=-1)
+        x.is_inference(), runtime.is_inference(x)
+        x.retain_grad()
     """,
 }
 PARAMETERS = (
@@ -214,6 +218,38 @@ def test_a_program_runs_backwards() -> None:
         assert is_none
         results.append([each.tolist() for each in grads])
     assert results[0] == results[1]
+
+
+GRADIENTS = """
+runtime.autograd.grad(y, x)
+runtime.autograd.grad(y.sum(), [x], create_graph=True)
+runtime.autograd.grad([y, y], x, [y, None], allow_unused=True)
+runtime.autograd.grad([y], [x, z], [y * 2], True, allow_unused=True)
+runtime.autograd.grad([y.sum()], [x, z], materialize_grads=True)
+runtime.autograd.grad(y.sum(), z)
+runtime.autograd.backward(y.sum())
+runtime.autograd.backward([y, y.sum()], [y, None])
+runtime.autograd.backward(y, grad_tensors=y, retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize("form", GRADIENTS.strip().splitlines())
+def test_gradients_of_a_program_are_those_of_python(form: str) -> None:
+    both = Both(
+        "def f(x: Tensor, z: Tensor):\n"
+        "    y = x * x\n"
+        "    y.retain_grad()\n"
+        f"    found = {form}\n"
+        "    return found, x.grad, y.grad, y.retains_grad\n"
+    )
+    results = []
+    for run in (both.python["f"], lambda *given: call(both.script["f"], given, {})):
+        x, z = (runtime.tensor([1.0], requires_grad=True) for _ in "xz")
+        results.append(outcome(lambda: run(x, z), ()))  # noqa: B023  # called at once
+    python, ours = (replace(each, error=each.error[:20]) for each in results)
+    # Where Python has a tuple of unknown length, a script has a list.
+    assert ours.value == python.value.replace("tuple(tuple(", "tuple(list(")
+    assert ours.error == python.error
 
 
 def draw(n: int) -> Tensor:

@@ -114,8 +114,9 @@ def test_methods_of_a_type() -> None:
     assert methods_of(typed("bool")) == methods_of(typed("int"))
     assert methods_of(typed("Tensor")) == (
         *("backward", "detach_", "dim", "element_size", "is_complex"),
-        *("is_contiguous", "is_floating_point", "is_nonzero", "item", "numel"),
-        *("requires_grad_", "size", "storage_offset", "stride", "tolist", "type"),
+        *("is_contiguous", "is_floating_point", "is_inference", "is_nonzero"),
+        *("is_signed", "item", "numel", "requires_grad_", "retain_grad", "size"),
+        *("storage_offset", "stride", "tolist", "type"),
     )
 
 

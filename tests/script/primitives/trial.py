@@ -113,6 +113,7 @@ def python(row: PrimitiveRow, sample: str) -> tuple[Outcome, Any]:
     space |= {"device": runtime.device, "ops": runtime.ops}
     space["as_tensor"] = runtime.as_tensor
     space["is_grad_enabled"] = runtime.is_grad_enabled
+    space |= {"grad": runtime.autograd.grad, "backward": runtime.autograd.backward}
     text = row.way.expression(list(places), keywords)
 
     def run() -> Any:
