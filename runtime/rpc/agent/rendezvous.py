@@ -70,6 +70,9 @@ _AGAIN = 0.1
 _TAKEN = 10.0
 # Seconds to wait for the keeper's answer; busy workers need several.
 _PATIENCE = 5.0
+# Seconds in which a keeper that has given up its group answers workers that come late:
+# those of one job start within a few seconds of each other.
+_LATE = 10.0
 _EVERYWHERE = str(Address("tcp", "*"))
 # A process answers within this share of the time after which a worker is lost.
 _PULSE = 0.6
@@ -396,6 +399,9 @@ def _become_member(
             return False
     whole = agent.wait_until(is_whole, max(until - monotonic(), 0.0))
     if agent.rejected is not None:
+        # A worker that comes now would wait for a keeper until its time is over.
+        late = min(until - monotonic(), _LATE)
+        agent.wait_until(lambda: not session.uninformed() or over(), max(late, 0.0))
         raise _rejected(agent, where, agent.rejected)
     if whole and not ended:
         return True
@@ -417,8 +423,9 @@ def _become_member(
 
 def _rejected(agent: Agent, where: Rendezvous, event: Rejected) -> RpcError:
     name = agent.name
-    if event.is_taken and agent.admitted is not None:
-        # Two others have one name: this member is told, as it waits for both.
+    own = f"RPC worker name {name} ", f"RPC worker id {where.rank} "
+    if event.is_taken and (agent.admitted or not event.why.startswith(own)):
+        # Two others have one name: this worker is told, as it would wait for both.
         return NotAdmitted(code="OthersNotUnique", name=name, why=event.why)
     if event.is_taken:
         return NotAdmitted(code="NotUnique", name=name, why=event.why)

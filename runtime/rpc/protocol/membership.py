@@ -11,7 +11,8 @@ Rules:
   next life; otherwise it is rejected if the other member proves to be alive after the
   request, and admitted if the other member is lost;
 - a static group in which two workers want one name or number cannot become complete:
-  while it is not, all members are told, as each of them waits for the others;
+  while it is not, all members are told, as each of them waits for the others, and so is
+  each worker that asks later. The keeper knows how many of them have not asked yet;
 - a group of `world_size` has at most so many members.  It is `complete` from the moment
   at which the list had all of them, also if some leave afterwards: a worker that waits
   for the others need not see them all at one time.  The keeper sends each change on
@@ -132,6 +133,9 @@ class MembershipMachine:
         self._ask_at = inf
         # By incarnation: the time of the first request for a name or number in use.
         self._disputed: dict[int, float] = {}
+        # Why the group cannot become complete, and the incarnations that know it.
+        self._given_up = ""
+        self._informed: set[int] = set()
 
     def _move(self, what: str) -> None:
         self.status = TRANSITIONS[self.status, what]
@@ -196,7 +200,7 @@ class MembershipMachine:
         """Handle a note of an incarnation."""
         if isinstance(note, Join):
             if self.status == KEEPER:
-                self._join(source, note, now)
+                self._asked(source, note, now)
         elif isinstance(note, Admission):
             self._admitted(source, note)
         elif isinstance(note, Rejection) and self._is_forming(source):
@@ -223,6 +227,14 @@ class MembershipMachine:
         if isinstance(note, Admission) and note.members:
             return note.members[0].key == key
         return True
+
+    def _asked(self, source: int, join: Join, now: float) -> None:
+        """Answer a request to join."""
+        if self._given_up:
+            self._informed.add(source)
+            self._reject(source, join, self._given_up)
+        else:
+            self._join(source, join, now)
 
     def _join(self, source: int, join: Join, now: float) -> None:
         member = self._members.get(source)
@@ -253,7 +265,7 @@ class MembershipMachine:
             why = _conflict(join, other.node)
             self._reject(source, join, why)
             if self.world_size is not None and not self.complete:
-                self._give_up(why)
+                self._give_up(why, source)
             return
         self._disputed.pop(source, None)
         # After the loop, in which a restarted worker made room for itself.
@@ -346,8 +358,21 @@ class MembershipMachine:
         if note.complete:
             self._completed()
 
-    def _give_up(self, why: str) -> None:
-        """Tell all members, this worker included, that the group cannot be complete."""
+    def uninformed(self) -> int:
+        """Return how many workers do not know that the group cannot become complete.
+
+        They have not asked to join yet.
+        """
+        size = self.world_size if self._given_up else None
+        return 0 if size is None else max(size - len(self._informed), 0)
+
+    def _give_up(self, why: str, source: int) -> None:
+        """Tell all members, this worker included, that the group cannot be complete.
+
+        `source` was rejected because of that.
+        """
+        self._given_up = why
+        self._informed = {source, *self._members}
         self.events.append(Rejected(why))
         for each in self._members.values():
             if each.node != self.node:
@@ -443,6 +468,8 @@ class MembershipMachine:
             self._meeting,
             self._requested,
             None if self._ask_at == inf else round(self._ask_at - now, 6),
+            self._given_up,
+            tuple(sorted(self._informed)),
             tuple(
                 (who, round(t - now, 6)) for who, t in sorted(self._disputed.items())
             ),

@@ -90,6 +90,12 @@ class Session(ProtocolCore):
         """Return all members, including this worker, by number."""
         return self._members.members()
 
+    def uninformed(self) -> int:
+        """Return how many workers do not know yet that this worker, the keeper, has
+        given up a static group.
+        """
+        return self._members.uninformed()
+
     def is_announcing(self) -> bool:
         """Return True if a member may not know all others, and would never if this
         worker, the keeper, left now.

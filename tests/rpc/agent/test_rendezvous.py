@@ -24,6 +24,7 @@ from everyorder.runtime.rpc.agent import (
     current_agent,
     in_worker_slot,
     is_initialized,
+    rendezvous,
     worker_slot,
 )
 from everyorder.runtime.rpc.agent.rendezvous import (
@@ -313,6 +314,51 @@ def test_a_name_that_two_want_is_told_to_all(
         *("OthersNotUnique", "OthersNotUnique", "NotUnique")
     ]
     assert [why in each.why for each in errors] == [True] * 3
+
+
+def test_who_comes_after_a_name_that_two_want_is_told_too() -> None:
+    """It would wait for a keeper that has ended; so the keeper waits for it."""
+    where = place()
+    told = threading.Event()
+
+    def refused(name: str, rank: int) -> str:
+        here = parse_init_method(where, rank, 3)
+        with pytest.raises(NotAdmitted, match="name a is not unique") as error:
+            join(name, here, options(), WorkerSlot())
+        return error.value.code
+
+    def second() -> str:
+        code = refused("a", 1)
+        told.set()
+        return code
+
+    def late() -> str:
+        assert told.wait(SECONDS)
+        return refused("c", 2)
+
+    codes = at_once(lambda: refused("a", 0), second, late)
+    assert codes == ["OthersNotUnique", "NotUnique", "OthersNotUnique"]
+
+
+def test_a_keeper_that_gives_up_waits_for_some_seconds_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rendezvous, "_LATE", 0.2)
+    where = place()
+    waits: list[float | None] = []
+
+    class Keeper(Agent):
+        def wait_until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
+            waits.append(seconds)
+            return super().wait_until(holds, seconds)
+
+    def refused(rank: int, make: type[Agent]) -> None:
+        here = parse_init_method(where, rank, 3)
+        with pytest.raises(NotAdmitted, match="name a is not unique"):
+            join("a", here, options(), WorkerSlot(), make=make)
+
+    at_once(lambda: refused(0, Keeper), lambda: refused(1, Agent))
+    assert 0.2 in waits
 
 
 def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:

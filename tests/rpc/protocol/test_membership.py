@@ -144,6 +144,23 @@ def test_a_name_that_two_want_is_told_to_all_who_wait_for_a_whole_group() -> Non
     assert rejected(network, "b") == [why]
 
 
+def test_who_asks_after_a_name_that_two_want_is_told_too() -> None:
+    network = Network()
+    keeper = network.add("a")
+    keeper.keep(world_size=4)
+    joining(network, "b")
+    assert keeper.uninformed() == 0
+    same_name(network, "elsewhere")
+    network.run(4.0)
+    assert keeper.uninformed() == 1
+    joining(network, "c")
+    network.run(4.0)
+    why = "RPC worker name b is not unique: worker 1 has it"
+    assert rejected(network, "c") == [why]
+    assert keeper.uninformed() == 0
+    assert [node.name for node in keeper.members()] == ["a", "b"]
+
+
 def test_a_name_that_is_wanted_later_does_not_concern_a_whole_group() -> None:
     network = Network()
     network.group("a", "b", world_size=2)
