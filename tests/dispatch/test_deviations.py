@@ -573,6 +573,9 @@ TESTS: dict[str, str] = {
     "`if` in a comprehension": (
         "../script/emission/test_common_programs.py::test_a_program_does_what_python_does"
     ),
+    "a list as the default of a parameter in a script": (
+        "../script/jit/test_values.py::test_a_list_as_a_default_is_new_in_each_call"
+    ),
     "`and` and `or` of a tensor and a bool, as a value in a script": (
         "../script/emission/test_common_programs.py::test_a_tensor_and_a_bool_are_a_condition_only"
     ),

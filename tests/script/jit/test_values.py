@@ -92,3 +92,20 @@ def test_tuples_within_a_list_of_the_caller_are_refused() -> None:
     for xs, d in (([(1,)], {"a": [2]}), ([[1]], {"a": (2,)})):
         with pytest.raises(CallError, match="takes"):
             scripted(xs, d)
+
+
+def grown(n: int, xs: list[int] = [7]) -> int:  # noqa: B006  # that is tested
+    xs.append(n)
+    return len(xs)
+
+
+def grown_twice() -> tuple[int, int]:
+    return grown(1), grown(2)
+
+
+def test_a_list_as_a_default_is_new_in_each_call() -> None:
+    scripted = jit.script(grown)
+    assert [scripted(1), scripted(2)] == [2, 2]
+    assert jit.script(grown_twice)() == (2, 2)
+    # Python has one for all calls.
+    assert [grown(1), grown(2)] == [2, 3]
