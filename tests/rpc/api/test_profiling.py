@@ -383,14 +383,18 @@ def test_a_planted_fault_is_seen() -> None:
 
 
 def test_a_call_that_nobody_profiles_does_not_pass_through_profilers() -> None:
+    """Neither on the caller's thread, nor on those of both workers."""
     ran: set[str] = set()
-    before = sys.getprofile()
+    before, of_threads = sys.getprofile(), threading.getprofile()
 
     def watch(frame: Any, event: str, _: object) -> None:
         if event == "call":
             ran.add(frame.f_code.co_filename)
 
+    threading.setprofile(watch)
     with threads("a", "b") as (a, _), in_worker_slot(a.slot):
+        assert rpc.rpc_sync("b", max, (1, 2)) == 2
+        ran.clear()
         sys.setprofile(watch)
         try:
             assert rpc.rpc_sync("b", max, (1, 2)) == 2
@@ -401,7 +405,9 @@ def test_a_call_that_nobody_profiles_does_not_pass_through_profilers() -> None:
             assert rref.remote().bit_length().to_here() == 2
         finally:
             sys.setprofile(before)
+            threading.setprofile(of_threads)
         assert any(file.endswith("remote_calls.py") for file in ran)
+        assert any(file.endswith("request_pool.py") for file in ran)
         assert not [file for file in ran if file.endswith("profiling.py")]
         with rpc.profile() as profiled:
             assert rpc.rpc_sync("b", max, (1, 2)) == 2
