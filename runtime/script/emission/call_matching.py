@@ -104,6 +104,8 @@ class CalleeForm(NamedTuple):
     python: Callable[..., Any] | None = None
     # The arguments that must be these constants.
     constants: Mapping[str, Any] = MappingProxyType({})
+    # True if a tensor of one element is accepted for a number.
+    reads_tensors: bool = True
 
 
 class _Pending(NamedTuple):
@@ -122,7 +124,10 @@ class _FormBinding(NamedTuple):
 
 def forms_of_rows(rows: Iterable[PrimitiveRow]) -> list[CalleeForm]:
     """Return the forms of primitives."""
-    return [CalleeForm(each.name, each.schema) for each in rows]
+    return [
+        CalleeForm(each.name, each.schema, reads_tensors=each.reads_tensors)
+        for each in rows
+    ]
 
 
 def forms_of_operator(name: str) -> list[CalleeForm]:
@@ -365,27 +370,9 @@ def _bind(
 
 
 def _is_read(form: CalleeForm, argument: Argument, actual: Type) -> bool:
-    """Return True if a tensor may be passed for the number of an argument.
-
-    Of primitives, only subscripts read one: Python's `min` returns the tensor itself.
-    """
+    """Return True if a tensor may be passed for the number of an argument."""
     target = unwrap_optional(argument.type)
-    is_primitive = form.name.startswith("script::")
-    is_subscript = form.name.startswith(_SUBSCRIPTS)
-    return (
-        actual is TensorType
-        and target in _OF_TENSORS
-        and (is_subscript or not is_primitive)
-    )
-
-
-_SUBSCRIPTS = tuple(
-    f"script::{name}."
-    for name in (
-        *("getitem", "setitem", "delitem"),
-        *("slice", "setslice", "delslice"),
-    )
-)
+    return form.reads_tensors and actual is TensorType and target in _OF_TENSORS
 
 
 def _constant_argument(

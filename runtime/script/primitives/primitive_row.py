@@ -74,6 +74,15 @@ class Way(NamedTuple):
         return self.pattern.format(*rest)
 
 
+_SUBSCRIPTS = tuple(
+    f"{NAMESPACE}::{name}."
+    for name in (
+        *("getitem", "setitem", "delitem"),
+        *("slice", "setslice", "delslice"),
+    )
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PrimitiveRow:
     """A primitive; `name` includes the namespace and the overload."""
@@ -89,6 +98,17 @@ class PrimitiveRow:
     def name(self) -> str:
         """Return the full name, such as `script::append.t`."""
         return str(self.schema.name)
+
+    @property
+    def reads_tensors(self) -> bool:
+        """Return True if Python, too, reads the number of a tensor in its place.
+
+        Others, as `min`, return the tensor itself.
+        """
+        key = self.way.key
+        if self.way.kind == "function":
+            return key is chr or getattr(key, "__module__", "") == "math"
+        return self.way.kind == "method" or self.name.startswith(_SUBSCRIPTS)
 
     @property
     def writes(self) -> bool:

@@ -78,6 +78,18 @@ PROGRAMS = {
     "shifted tensors": (
         "ys = k << 3, k >> 1, k << k, n << k, n >> k\n    k <<= 1\n    return ys, k"
     ),
+    "methods that take a tensor": (
+        "ns.insert(k, 9)\n"
+        "    return ns.pop(k), x.size(k - 1), x.stride(k - 1), 'ab'.zfill(k + 3), ns"
+    ),
+    "mathematics of a tensor": (
+        "h = x[1]\n"
+        "    a = math.sqrt(k), math.floor(h), math.ceil(h), math.isnan(h)\n"
+        "    return a, math.pow(k, 3), math.gcd(k * 4, 6), math.log(h), chr(k + 64)"
+    ),
+    "a fraction where an index is asked for": "return ns.pop(x[1])",
+    "several elements where a number is asked for": "return math.sqrt(x)",
+    "an element that is a tensor": "xs = [x]\n    xs.append(k)\n    return xs",
     "a parameter of another type": "x = x.shape[0]\n    return x + 1",
     "a parameter as a list": "ns = ns[0]\n    return ns + 1",
     "a parameter in a branch": (
