@@ -298,6 +298,8 @@ def _difference(
 # 2^13 fresh histories of six adds are five seconds at 100 microseconds a step; a
 # `walk:1` on 12 steps is ten times as long.
 MOST_HISTORIES = 8192
+# A larger budget of steps allows more: one history for so many of its steps.
+COLD_SHARE = 30
 
 
 def count_arrangements(steps: int) -> int:
@@ -315,7 +317,7 @@ def look_cold(session: ExplorationSession) -> None:
         _corners(session)
         session.skipped.append(
             f"cold looks: of {_states(session):,} states only the corners (none, "
-            "singles, pairs, all) were also looked at cold"
+            "singles, pairs, all) were also looked at cold (--steps raises it)"
         )
     else:
         map_states(session)
@@ -371,7 +373,8 @@ def _states(session: ExplorationSession) -> int:
 
 
 def _is_large(session: ExplorationSession) -> bool:
-    return _states(session) * (1 + session.operations.uses) > MOST_HISTORIES
+    most = max(MOST_HISTORIES, (session.meter.limit or 0) // COLD_SHARE)
+    return _states(session) * (1 + session.operations.uses) > most
 
 
 def _corners(session: ExplorationSession) -> None:

@@ -450,7 +450,9 @@ def _from_shrunk(
     paths = paths or finding.paths
     if paths and inner is not None and inner[1] == shrunk.history:
         paths += _before_undo(session, judge, shrunk.history)
-    reference = None if compared is None else _without_look(session, compared)
+    reference = None
+    if compared is not None and compared != shrunk.history:
+        reference = _without_look(session, compared)
     return replace(
         violation, square=square, paths=paths, replayed=times, reference=reference
     )

@@ -112,6 +112,11 @@ class Meter:
         return meter
 
     @property
+    def limit(self) -> int | None:
+        """Return the steps of the budget; None without a limit."""
+        return self._budget.steps
+
+    @property
     def left(self) -> int | None:
         """Return the operations left of the budget; None without a limit."""
         limit = self._budget.steps

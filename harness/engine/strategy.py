@@ -508,5 +508,7 @@ def choose(
     if not plan.chosen:
         plan.chosen += parse("sca:2")
     return tuple(plan.chosen), tuple(
-        f"{text}, the budget allows {limit:,}" for text in plan.too_large if limit
+        f"{text}, the budget allows {limit:,} (--steps raises it)"
+        for text in plan.too_large
+        if limit
     )

@@ -101,6 +101,8 @@ def test_order() -> None:
         proven_shortest=True,
         replayed=20,
         undos=frozenset(),
+        reference=(0, 1, 2),
+        reference_undos=frozenset(),
     )
 
 
@@ -431,8 +433,10 @@ def test_large_systems_say_what_was_not_looked_at_cold() -> None:
     assert result.holds
     assert result.skipped == (
         "cold looks: of 16,384 states only the corners (none, singles, pairs, all) "
-        "were also looked at cold",
+        "were also looked at cold (--steps raises it)",
     )
+    much = Budget(steps=30 * 2**14)
+    assert explore(Toy(14), "sca:2", budget=much).skipped == ()
 
 
 def test_large_systems_are_shrunk_without_cold_references() -> None:

@@ -298,7 +298,8 @@ def test_nothing_fits() -> None:
         for name in ("graph", "stale", "histories:3", "walk:2", "sca:4")
     }
     assert above == tuple(
-        f"{name} would take {size:,} operations, the budget allows 3"
+        f"{name} would take {size:,} operations, the budget allows 3 "
+        "(--steps raises it)"
         for name, size in sizes.items()
     )
 
@@ -327,9 +328,10 @@ def test_no_limit() -> None:
 def test_what_was_not_chosen_is_told() -> None:
     result = explore(Toy(4), "auto", budget=Budget(steps=400))
     assert result.strategy == "stale+histories:2+walk:0"
+    allowed = "the budget allows 400 (--steps raises it)"
     assert result.skipped == (
-        "histories:3 would take 228 operations, the budget allows 400",
-        "walk:2 would take 1,024 operations, the budget allows 400",
+        f"histories:3 would take 228 operations, {allowed}",
+        f"walk:2 would take 1,024 operations, {allowed}",
     )
     assert result.guarantee == plan(4, 0, "stale+histories:2+walk:0").guarantee
     assert result.guarantee == (
