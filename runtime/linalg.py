@@ -2,18 +2,24 @@
 
 Matrices are the last two dimensions of a tensor, and the others a batch of them.
 
-Rule: each function calls the operator `core::linalg_...` of its name.
+Rule: each function calls the operator `core::linalg_...` of its name.  `out` of several
+results is a tuple of tensors.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from everyorder.runtime.operators.bindings.python_bindings import parse_options
+from everyorder.runtime.operators.bindings.python_bindings import (
+    parse_options,
+    targets_of,
+)
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.tensors.tensor import Tensor
 
 Order = float | str | None
+# `out=` of several results.
+Targets = Sequence[Tensor] | None
 
 
 class Slogdet(NamedTuple):
@@ -53,6 +59,15 @@ def _run(name: str, *args: Any, out: Tensor | None = None, **options: Any) -> An
     return getattr(core, f"{name}_out")(*args, **options, out=out)
 
 
+def _several(kind: Any, name: str, *args: Any, out: Any = None, **options: Any) -> Any:
+    """Call an operator of several results, or its form that writes to `out`."""
+    run = f"linalg_{name}"
+    if out is None:
+        return kind(*getattr(core, run)(*args, **options))
+    targets = targets_of(name, out, kind._fields)
+    return kind(*getattr(core, f"{run}_out")(*args, **options, **targets))
+
+
 @checked
 def inv(A: Tensor, *, out: Tensor | None = None) -> Any:  # noqa: N803  # torch's name
     """Return the inverses of square matrices.
@@ -70,9 +85,10 @@ def det(A: Tensor, *, out: Tensor | None = None) -> Any:  # noqa: N803  # as abo
 
 
 @checked
-def slogdet(A: Tensor) -> Slogdet:  # noqa: N803  # as above
+def slogdet(A: Tensor, *, out: Targets = None) -> Slogdet:  # noqa: N803  # as above
     """Return the signs of determinants, and the logarithms of their magnitudes."""
-    return Slogdet(*core.linalg_slogdet(A))
+    result: Slogdet = _several(Slogdet, "slogdet", A, out=out)
+    return result
 
 
 @checked
@@ -109,12 +125,13 @@ def cholesky(
 
 
 @checked
-def qr(A: Tensor, mode: str = "reduced") -> QR:  # noqa: N803  # as above
+def qr(A: Tensor, mode: str = "reduced", *, out: Targets = None) -> QR:  # noqa: N803  # as above
     """Return an orthogonal and an upper triangular factor.
 
     `mode` is "reduced", "complete", or "r" for the triangular factor only.
     """
-    return QR(*core.linalg_qr(A, mode))
+    result: QR = _several(QR, "qr", A, mode, out=out)
+    return result
 
 
 @checked
@@ -123,17 +140,19 @@ def svd(
     full_matrices: bool = True,
     *,
     driver: str | None = None,
+    out: Targets = None,
 ) -> SVD:
     """Return the singular vectors and values; the values are in descending order.
 
     Raises:
         WrongOption: an element is not finite.
     """
-    return SVD(*core.linalg_svd(A, full_matrices, driver=driver))
+    result: SVD = _several(SVD, "svd", A, full_matrices, driver=driver, out=out)
+    return result
 
 
 @checked
-def eigh(A: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803  # as above
+def eigh(A: Tensor, UPLO: str = "L", *, out: Targets = None) -> Eigh:  # noqa: N803  # as above
     """Return the eigenvalues and vectors of symmetric or Hermitian matrices.
 
     The values are in ascending order; `UPLO` is the triangle that is read.
@@ -141,7 +160,8 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803  # as above
     Raises:
         WrongOption: an element of the triangle is not finite.
     """
-    return Eigh(*core.linalg_eigh(A, UPLO))
+    result: Eigh = _several(Eigh, "eigh", A, UPLO, out=out)
+    return result
 
 
 def _dims(dim: Any) -> Any:

@@ -94,6 +94,7 @@ class TargetRefused(OperandError, ValueError, TypeError):
     result: tuple[int, ...] | str = ()
     dtype: str = ""
     strides: tuple[int, ...] = ()
+    other: str = ""
 
     words = """
     TargetShape: `{operator}` computes shape {result}, which cannot be written to
@@ -106,6 +107,9 @@ class TargetRefused(OperandError, ValueError, TypeError):
         share one place in memory.
       shape: {shape}, strides {strides}
       to do: write to its `.clone()`
+    TargetsOverlap: `{operator}` cannot write to `{argument}` and to `{other}`: they
+        share memory.
+      fits: a tensor of its own for each result
     """
 
     @property

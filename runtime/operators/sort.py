@@ -219,6 +219,7 @@ def median(self: Tensor) -> Any:
     "median.dim(Tensor self, int dim, bool keepdim=False) -> "
     "(Tensor values, Tensor indices)",
     takes=REALS,
+    out=True,
 )
 def median_along(self: Tensor, dim: int, keepdim: bool) -> Any:
     """Return the median of each line of a dimension, and its place."""
@@ -307,6 +308,7 @@ def quantile(
     only="function",
     takes=REALS,
     tags=("numbers_as_tensors",),
+    out=True,
 )
 def isin(
     elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool
@@ -420,9 +422,9 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         returns=_BOTH,
     ),
     *(
-        composite(f"{run.__name__}(Tensor self, int dim) -> {_BOTH}", takes=_ORDERED)(
-            run
-        )
+        composite(
+            f"{run.__name__}(Tensor self, int dim) -> {_BOTH}", takes=_ORDERED, out=True
+        )(run)
         for run in (cummax, cummin)
     ),
     *(unique, searchsorted, bincount, median, median_along, quantile, isin),

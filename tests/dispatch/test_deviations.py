@@ -336,6 +336,10 @@ TESTS: dict[str, str] = {
     ),
     "`out=` of another shape": (f"{CORE}::test_out_with_elements_is_not_resized"),
     "`out=` of another dtype": (f"{CORE}::test_out_of_a_wider_dtype"),
+    "targets of several results that share memory, as `out=(v, v)`": (
+        "../operators/bindings/test_out_of_several.py"
+        "::test_one_tensor_is_not_two_targets"
+    ),
     "`conj()`, and `conj_physical`, `resolve_conj`, `is_conj`, `is_neg`": (
         f"{CORE}::test_conj_is_computed"
     ),

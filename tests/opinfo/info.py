@@ -321,3 +321,8 @@ def fits_in_storage(tensor: Tensor) -> bool:
     """Whether a tensor reaches no further than its storage."""
     reached = tensor.offset + span(tensor.shape, tensor.strides)
     return prod(tensor.shape) == 0 or reached <= tensor.storage().count
+
+
+def targets_of(handle: Any) -> list[str]:
+    """The arguments of an out= form that results are written to, in their order."""
+    return [each.name for each in handle.schema.arguments if each.is_write]

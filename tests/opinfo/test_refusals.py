@@ -8,7 +8,14 @@ import pytest
 from everyorder.runtime import Tensor
 from everyorder.runtime.errors.tensor import DevicesDiffer, TargetRefused
 from tests.coded import coded
-from tests.opinfo.info import Array, OpInfo, on_cpu, storage_of
+from tests.opinfo.info import (
+    Array,
+    OpInfo,
+    listed,
+    on_cpu,
+    storage_of,
+    targets_of,
+)
 from tests.opinfo.raising import refusal
 from tests.opinfo.table import ROWS
 from tests.opinfo.test_schemas import dtype_for
@@ -16,8 +23,10 @@ from tests.opinfo.test_schemas import dtype_for
 TargetDType = coded(TargetRefused, "TargetDType")
 TargetOverlaps = coded(TargetRefused, "TargetOverlaps")
 TargetShape = coded(TargetRefused, "TargetShape")
+TargetsOverlap = coded(TargetRefused, "TargetsOverlap")
 
 OUT = [row for row in ROWS if row.form("out")]
+SEVERAL = [row for row in OUT if len(targets_of(row.form("out"))) > 1]
 
 
 def refused(handle: Any, args: Any, kwargs: Any, kind: Any, target: Tensor) -> str:
@@ -41,21 +50,44 @@ def test_wrong_targets(row: OpInfo) -> None:
     handle = row.form("out")
     sample = row.samples(dtype_for(row))[0]
     args, kwargs = sample.bound(on_cpu)
-    values = row.call(*args, **kwargs).numpy()
+    results = [each.numpy() for each in listed(row.call(*args, **kwargs))]
+    names = targets_of(handle)
     lower = {"f": "int64", "c": "float32", "i": "bool", "u": "bool"}
-    wrong: list[tuple[Any, Tensor]] = [
-        (TargetShape, Array(np.zeros((7, *values.shape), values.dtype)).tensor()),
-        (DevicesDiffer, Array(np.zeros(values.shape, values.dtype)).meta()),
-    ]
-    if values.dtype.kind in lower:
-        narrow = np.zeros(values.shape, lower[values.dtype.kind])
-        wrong.append((TargetDType, Array(narrow).tensor()))
-    if values.ndim:
-        flat = Array(np.zeros(values.shape, values.dtype), "expanded")
-        if values.shape[0] > 1:
+    for name, values in zip(names, results, strict=True):
+        wrong: list[tuple[Any, Tensor]] = [
+            (TargetShape, Array(np.zeros((7, *values.shape), values.dtype)).tensor()),
+            (DevicesDiffer, Array(np.zeros(values.shape, values.dtype)).meta()),
+        ]
+        if values.dtype.kind in lower:
+            narrow = np.zeros(values.shape, lower[values.dtype.kind])
+            wrong.append((TargetDType, Array(narrow).tensor()))
+        if values.ndim and values.shape[0] > 1:
+            flat = Array(np.zeros(values.shape, values.dtype), "expanded")
             wrong.append((TargetOverlaps, flat.tensor()))
-    for kind, target in wrong:
-        refused(handle, args, {**kwargs, "out": target}, kind, target)
+        for kind, target in wrong:
+            fitting = [Array(np.ones(each.shape, each.dtype)) for each in results]
+            named = {
+                **dict(zip(names, map(on_cpu, fitting), strict=True)),
+                name: target,
+            }
+            refused(handle, args, {**kwargs, **named}, kind, target)
+
+
+@pytest.mark.parametrize("row", SEVERAL, ids=repr)
+def test_targets_that_share_memory(row: OpInfo) -> None:
+    """Two views of one storage, whose elements meet."""
+    handle = row.form("out")
+    args, kwargs = row.samples(dtype_for(row))[0].bound(on_cpu)
+    results = [each.numpy() for each in listed(row.call(*args, **kwargs))]
+    counts = [values.size for values in results]
+    whole = Array(np.zeros(max(counts), np.complex128)).tensor()
+    targets = [
+        whole[:count].reshape(values.shape)
+        for count, values in zip(counts, results, strict=True)
+    ]
+    named = dict(zip(targets_of(handle), targets, strict=True))
+    text = refused(handle, args, {**kwargs, **named}, TargetsOverlap, targets[1])
+    assert f"`{targets_of(handle)[1]}` and to `{targets_of(handle)[0]}`" in text
 
 
 # In-place views write nothing, so that what overlaps is as good as any other.

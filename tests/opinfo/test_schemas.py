@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from everyorder.runtime import Tensor
-from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu, storage_of
+from tests.opinfo.info import (
+    Array,
+    OpInfo,
+    Sample,
+    listed,
+    on_cpu,
+    storage_of,
+    targets_of,
+)
 from tests.opinfo.table import ROWS
 
 # One real dtype where there is one: sharing does not depend on the elements.
@@ -58,7 +66,7 @@ def check(handle: Any, args: Any, kwargs: Any, case: str) -> None:
                     many and schema.may_contain_alias(at, place)
                 )
                 assert allowed or not shared, f"{case}: {argument.name}"
-                if argument.is_write and schema.returns[place].alias is not None:
+                if argument.is_write and schema.may_alias(at, place):
                     assert result is tensor, f"{case}: {argument.name} is not returned"
 
 
@@ -147,31 +155,36 @@ OUT = [row for row in ROWS if row.form("out")]
 
 @pytest.mark.parametrize("row", OUT, ids=repr)
 def test_out_forms(row: OpInfo) -> None:
-    """A fitting target, one to be resized, strided ones, and a wider dtype."""
+    """Fitting targets, some to be resized, strided ones, and of a wider dtype."""
     handle = row.form("out")
     for sample in row.samples(dtype_for(row)):
         args, kwargs = sample.bound(on_cpu)
-        expected = row.call(*args, **kwargs)
-        values = expected.numpy()
-        wider = {"float32": "float64", "int64": "float32"}.get(values.dtype.name)
-        targets = {
-            layout: Array(np.zeros(values.shape, values.dtype), layout)
-            for layout in ("plain", "transposed", "sliced", "offset")
-        }
-        targets["resized"] = Array(np.zeros(0, values.dtype))
-        if wider:
-            targets["wider"] = Array(np.zeros(values.shape, wider), "transposed")
-        for name, target in targets.items():
+        results = [each.numpy() for each in listed(row.call(*args, **kwargs))]
+        for name in ("plain", "transposed", "sliced", "offset", "resized", "wider"):
+            targets = [target_for(values, name).tensor() for values in results]
+            junk = [outside(out) for out in targets] if name != "resized" else []
             args, kwargs = sample.bound(on_cpu)
-            out = target.tensor()
-            junk = None if name == "resized" else outside(out)
+            named = dict(zip(targets_of(handle), targets, strict=True))
             case = f"{handle}({sample}) out {name}"
-            check(handle, args, {**kwargs, "out": out}, case)
-            assert out.shape == expected.shape, case
-            assert out.dtype.name == target.values.dtype.name, case
-            np.testing.assert_allclose(out.numpy(), values, rtol=1e-6, err_msg=case)
-            if junk is not None:
-                np.testing.assert_array_equal(outside(out), junk, case)
+            dtypes = [out.dtype for out in targets]
+            check(handle, args, {**kwargs, **named}, case)
+            assert [out.dtype for out in targets] == dtypes, case
+            for out, values in zip(targets, results, strict=True):
+                assert out.shape == values.shape, case
+                np.testing.assert_allclose(out.numpy(), values, rtol=1e-6, err_msg=case)
+            for out, before in zip(targets, junk, strict=False):
+                np.testing.assert_array_equal(outside(out), before, case)
+
+
+def target_for(values: Any, name: str) -> Array:
+    """A target for a result: in a layout, to be resized, or of a wider dtype."""
+    if name == "resized":
+        return Array(np.zeros(0, values.dtype))
+    if name != "wider":
+        return Array(np.zeros(values.shape, values.dtype), name)
+    wider = {"float32": "float64", "int64": "float32"}
+    dtype = wider.get(values.dtype.name, values.dtype.name)
+    return Array(np.zeros(values.shape, dtype), "transposed")
 
 
 @pytest.mark.parametrize("row", OUT, ids=repr)
@@ -179,21 +192,22 @@ def test_the_target_may_be_an_input(row: OpInfo) -> None:
     """The same tensor, and one that overlaps it partly: as if it had been a copy."""
     handle = row.form("out")
     sample = row.samples(dtype_for(row))[0]
-    expected = row.call(*sample.bound(on_cpu)[0], **sample.bound(on_cpu)[1])
-    for number, array in enumerate(sample.arrays()):
-        values = array.values
-        if values.dtype.name != expected.dtype.name or values.shape != expected.shape:
-            continue
-        for shift in (0, 1, 3):
-            aliased(handle, sample, number, shift, expected)
+    args, kwargs = sample.bound(on_cpu)
+    results = listed(row.call(*args, **kwargs))
+    for at, expected in enumerate(results):
+        for number, array in enumerate(sample.arrays()):
+            kind = array.values.dtype.name, array.values.shape
+            if kind == (expected.dtype.name, expected.shape):
+                for shift in (0, 1, 3):
+                    aliased(handle, sample, number, shift, results, at)
 
 
 def aliased(
-    handle: Any, sample: Sample, number: int, shift: int, expected: Tensor
+    handle: Any, sample: Sample, number: int, shift: int, results: list[Tensor], at: int
 ) -> None:
     from everyorder.runtime.tensors.construction import from_numpy, view_of
 
-    turn = 0
+    turn, expected = 0, results[at]
     whole = from_numpy(np.zeros(expected.numel() + 3, expected.numpy().dtype))
     strides = expected.strides
 
@@ -210,6 +224,9 @@ def aliased(
 
     args, kwargs = sample.bound(turned)
     out = view_of(whole, expected.shape, strides, shift)
-    handle(*args, **kwargs, out=out)
-    case = f"{handle}({sample}), out is argument {number} moved by {shift}"
-    np.testing.assert_array_equal(out.numpy(), expected.numpy(), case)
+    targets = [Array(np.zeros(0, each.numpy().dtype)).tensor() for each in results]
+    targets[at] = out
+    handle(*args, **kwargs, **dict(zip(targets_of(handle), targets, strict=True)))
+    case = f"{handle}({sample}), out {at} is argument {number} moved by {shift}"
+    for target, result in zip(targets, results, strict=True):
+        np.testing.assert_array_equal(target.numpy(), result.numpy(), case)

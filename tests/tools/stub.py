@@ -62,6 +62,7 @@ _PAIR = "Ordered"
 _SIZES = "builtins.int | Sequence[builtins.int]"
 _BOOL = "builtins.bool = ..."
 _OUT = "out: Tensor | None = ..."
+_PAIR_OUT = "out: Sequence[Tensor] | None = ..."
 _MANY = "tuple[Tensor, ...]"
 # What depends on the arguments: the parameters behind the tensor, and the result.
 CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
@@ -69,7 +70,7 @@ CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
         ("max", "min"),
         (
             (f"*, {_OUT}", _ONE),
-            (f"dim: builtins.int, keepdim: {_BOOL}", _PAIR),
+            (f"dim: builtins.int, keepdim: {_BOOL}, *, {_PAIR_OUT}", _PAIR),
             (f"other: Tensor, *, {_OUT}", _ONE),
         ),
     ),
@@ -88,7 +89,10 @@ CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
             ),
         ),
     ),
-    "median": (("", _ONE), (f"dim: builtins.int, keepdim: {_BOOL}", _PAIR)),
+    "median": (
+        ("", _ONE),
+        (f"dim: builtins.int, keepdim: {_BOOL}, *, {_PAIR_OUT}", _PAIR),
+    ),
     "unique": tuple(
         (f"sorted: {_BOOL}, {flags}, dim: builtins.int | None = ...", result)
         for flags, result in (
@@ -180,9 +184,9 @@ KNOWN = {
     *("bool", "float", "int", "list", "object", "str", "tuple", "type"),
 }
 # Functions that give other things than a tensor, and do not say what.
+PAIRED = ("cummax", "cummin", "sort", "topk")
 RESULTS = {
-    "sort": _PAIR,
-    "topk": _PAIR,
+    **dict.fromkeys(PAIRED, _PAIR),
     "meshgrid": _MANY,
     "__setitem__": "None",
 }
@@ -277,9 +281,8 @@ def of_operator(name: str, method: bool, one_by_one: bool = False) -> str:
         if name.endswith("_") and result == "Tensor":
             result = "Self"
     elif _has_out(name):
-        parameters += ["out: Tensor | None = ..."] if "*" in parameters else [
-            "*", "out: Tensor | None = ..."
-        ]  # fmt: skip
+        out = _PAIR_OUT if name in PAIRED else _OUT
+        parameters += [out] if "*" in parameters else ["*", out]
     return f"def {name}({', '.join(parameters)}) -> {result}: ..."
 
 
@@ -403,7 +406,7 @@ def methods() -> Iterator[str]:
             yield _of_python(name, method)
         elif name.startswith("new_") and name != "new_tensor":
             yield from _of_new(name)
-        elif _is_operator(method) or name in ("sort", "topk"):
+        elif _is_operator(method) or name in PAIRED:
             schema = _schema_of(name)
             if schema is not None and _takes_sizes(schema[0]):
                 overloads = (of_operator(name, True, sizes) for sizes in (True, False))
@@ -450,7 +453,7 @@ def names() -> Iterator[str]:
         elif name in FUNCTION_CHOICES:
             for parameters, result in FUNCTION_CHOICES[name]:
                 yield f"@overload\ndef {name}({parameters}) -> {result}: ..."
-        elif name in functions.OPERATORS or name in ("sort", "topk"):
+        elif name in functions.OPERATORS or name in PAIRED:
             yield of_operator(name, method=False)
         else:
             yield of_function(name, getattr(functions, name), method=False)

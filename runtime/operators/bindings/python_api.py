@@ -19,6 +19,7 @@ from everyorder.runtime.operators.bindings.python_bindings import (
     function,
     parse_options,
     plain,
+    targets_of,
     with_out,
 )
 from everyorder.runtime.operators.declare.handles import core
@@ -44,6 +45,15 @@ class Ordered(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+
+def ordered(name: str, args: Any, kwargs: dict[str, Any]) -> Ordered:
+    """Return the values and indices of an operator; `out=` is a pair of tensors."""
+    out = kwargs.pop("out", None)
+    if out is None:
+        return Ordered(*plain(name)(*args, **kwargs))
+    targets = targets_of(name.partition("_")[0], out, Ordered._fields)
+    return Ordered(*plain(f"{name}_out")(*args, **kwargs, **targets))
 
 
 @checked
@@ -209,7 +219,7 @@ _TO_INTEGER = converter(IntType, None, True)
 
 def extreme(name: str, pair: str) -> Function:
     """Return `max` or `min`: of all elements, along a dimension, or of two tensors."""
-    whole, along, both = with_out(name), plain(f"{name}_dim"), function(pair)
+    whole, both = with_out(name), function(pair)
 
     def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
         if self is None:
@@ -223,7 +233,7 @@ def extreme(name: str, pair: str) -> Function:
         if "other" in kwargs or (args and isinstance(args[0], (Tensor, ndarray))):
             return both(self, *args, **kwargs)
         if args or "dim" in kwargs or "axis" in kwargs:
-            return Ordered(*along(self, *args, **kwargs))
+            return ordered(f"{name}_dim", (self, *args), kwargs)
         return whole(self, **kwargs)
 
     describe(name, call)
@@ -231,6 +241,7 @@ def extreme(name: str, pair: str) -> Function:
 
     `{name}(x)` is one number; `{name}(x, dim, keepdim=False)` the values and the first
     place of each, as `.values` and `.indices`; `{name}(x, other)` is `{pair}`.
+    Along a dimension, `out` is a pair of tensors.
     """
     del call.__signature__  # type: ignore[attr-defined]  # set by `describe`
     return call
@@ -272,13 +283,13 @@ def deviation(name: str) -> Function:
 @checked
 def sort(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """Return the values in order along a dimension, and their indices."""
-    return Ordered(*plain("sort")(self, *args, **kwargs))
+    return ordered("sort", (self, *args), kwargs)
 
 
 @checked
 def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """Return the greatest or least values along a dimension, and their indices."""
-    return Ordered(*plain("topk")(self, *args, **kwargs))
+    return ordered("topk", (self, *args), kwargs)
 
 
 @checked
@@ -481,20 +492,20 @@ def median(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     places, as `.values` and `.indices`.
     """
     if args or kwargs:
-        return Ordered(*plain("median_dim")(self, *args, **kwargs))
+        return ordered("median_dim", (self, *args), kwargs)
     return core.median(self)
 
 
 @checked
-def cummax(self: Tensor, dim: int) -> Ordered:
+def cummax(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """Return the greatest element up to each place of a dimension, and its place."""
-    return Ordered(*core.cummax(self, dim))
+    return ordered("cummax", (self, *args), kwargs)
 
 
 @checked
-def cummin(self: Tensor, dim: int) -> Ordered:
+def cummin(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """Return the least element up to each place of a dimension, and its place."""
-    return Ordered(*core.cummin(self, dim))
+    return ordered("cummin", (self, *args), kwargs)
 
 
 @checked

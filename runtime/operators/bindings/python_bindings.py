@@ -41,9 +41,10 @@ from numpy import generic, ndarray
 
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.operators.declare.handles import find_handle, handle_of
+from everyorder.runtime.operators.declare.plan import bad_option
 from everyorder.runtime.operators.install import FAMILIES
 from everyorder.runtime.schema.binding import python_signature
-from everyorder.runtime.schema.call_errors import renamed
+from everyorder.runtime.schema.call_errors import renamed, shortened
 from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument
@@ -271,6 +272,18 @@ def with_out(name: str) -> Function:
             return normalize_torch_call(ready, args, kwargs, error)
 
     return call
+
+
+def targets_of(name: str, out: Any, fields: Sequence[str]) -> dict[str, Any]:
+    """Return the targets of several results as arguments of an out= form.
+
+    Raises:
+        WrongOption: `out` is not a tuple or a list with a target for each result.
+    """
+    if not isinstance(out, (tuple, list)) or len(out) != len(fields):
+        fits = f"a tuple of {len(fields)} tensors: {', '.join(fields)}"
+        raise bad_option("out", shortened(out), fits, call=name)
+    return dict(zip(fields, out, strict=True))
 
 
 def takes_one(name: str) -> bool:

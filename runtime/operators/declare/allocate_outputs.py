@@ -25,6 +25,7 @@ Rules:
   (`runtime.operators.declare.structured`).
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -304,6 +305,52 @@ def write_to(
     else:
         table["copy"](target, result)
     return target
+
+
+def write_to_each(
+    targets: tuple[Tensor, ...],
+    arguments: tuple[str, ...],
+    plan: CallPlan,
+    table: KernelTable | None,
+    own: str | Work,
+) -> tuple[Tensor, ...]:
+    """Run the plan, and write each result to its target; return the targets.
+
+    `arguments` are the names of the targets; `table` is None on meta.
+
+    Raises:
+        DevicesDiffer, TargetRefused: a target does not fit, or two share memory.
+        ArithmeticRefused, WrongOption, IndexOutOfRange: the kernel rejects values.
+    """
+    planned = [each for each in plan.outputs if each is not None]
+    check_targets(targets, arguments, planned, plan.device)
+    if table is None:
+        for target, (shape, _) in zip(targets, planned, strict=True):
+            if target.shape != shape:
+                resize_empty(target, shape)
+        return targets
+    return tuple(map(adopt, targets, produce(plan, table, own)))
+
+
+def check_targets(
+    targets: Sequence[Tensor],
+    arguments: Sequence[str],
+    planned: Sequence[tuple[Shape, DType]],
+    device: Device,
+) -> None:
+    """Make sure that each result can be written to its target, beside the others.
+
+    Raises:
+        DevicesDiffer, TargetRefused: it cannot.
+    """
+    for target, argument, result in zip(targets, arguments, planned, strict=True):
+        check_target(target, argument, *result, device)
+    for at, target in enumerate(targets):
+        for other, argument in zip(targets[:at], arguments, strict=False):
+            if target is other or overlap(target, other):
+                raise TargetRefused(
+                    code="TargetsOverlap", argument=arguments[at], other=argument
+                )
 
 
 def check_target(

@@ -28,6 +28,9 @@ in place   `hypot_(Tensor(a!) self, ...)` plan, check against `self`, run, retur
 out=       `hypot.out(..., out)`          plan, check against `out`, run, return it
 ========== ============================== ==========================================
 
+The out= form of several results, `sort.out(..., values, indices)`, has a target for
+each, of the name of the result.  Results without names have no out= form.
+
 `composite` declares a function of other operators, `Unstructured` any kernels by key.
 
 Rules:
@@ -43,6 +46,7 @@ Rules:
   the same result;
 - the other forms of a composite compute the result and then copy it, under the checks
   of every target;
+- the targets of several results share no memory;
 - a name is `name` or `name.overload`; the in-place form of `clamp.Tensor` is
   `clamp_.Tensor`, its out= form `clamp.Tensor_out`;
 - dumps show the form and the backend: `add_cpu`, `add__cuda`, `add_out_meta`.
@@ -52,6 +56,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
+from string import ascii_lowercase
 from typing import Any
 
 from everyorder.runtime.dispatch.kernel import Kernel, direct
@@ -60,10 +65,12 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
     REFUSALS,
     adopt,
     check_target,
+    check_targets,
     pretend,
     produce,
     table_of,
     write_to,
+    write_to_each,
 )
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
@@ -132,7 +139,7 @@ def composite(
     """
     key = EXPLICIT if explicit else IMPLICIT
     name, _, rest = schema.partition("(")
-    arguments = rest.removesuffix(") -> Tensor")
+    arguments, _, returns = rest.rpartition(") -> ")
 
     def declare(function: Callable[..., Any]) -> Unstructured:
         says = summary(function) if public else ""
@@ -146,9 +153,14 @@ def composite(
                 other_form(text, key, tags, _onto_self(written, run, explicit))
             )
         if out:
-            written, text = out_schema(name, arguments)
+            written, text = out_schema(name, arguments, returns)
             # Without gradients: autograd refuses it, as every out= form.
-            onto = _onto_out(written, run, dtype_of_out)
+            names = target_names(returns)
+            onto = (
+                _onto_out(written, run, dtype_of_out)
+                if len(names) == 1
+                else _onto_each(written, run, names)
+            )
             forms.append(other_form(text, EXPLICIT, tags, onto))
         kernels = {key: naming(f"core::{name}", run)}
         return Unstructured(schema, kernels, tags, says, only, autocast, tuple(forms))
@@ -164,13 +176,28 @@ def in_place_schema(name: str, arguments: str) -> tuple[str, str]:
     return name, f"{name}({written}) -> Tensor(a!)"
 
 
-def out_schema(name: str, arguments: str) -> tuple[str, str]:
-    """Return the name and the schema of the form that writes to `out`."""
+def out_schema(name: str, arguments: str, returns: str = "Tensor") -> tuple[str, str]:
+    """Return the name and the schema of the form that writes to its targets."""
     base, _, overload = name.partition(".")
     name = f"{base}.{overload}_out" if overload else f"{base}.out"
     star = "" if "*" in arguments else "*, "
     before = f"{arguments}, " if arguments else ""
-    return name, f"{name}({before}{star}Tensor(a!) out) -> Tensor(a!)"
+    names = target_names(returns)
+    targets = ", ".join(
+        f"Tensor({letter}!) {each}"
+        for letter, each in zip(ascii_lowercase, names, strict=False)
+    )
+    results = "Tensor(a!)" if len(names) == 1 else f"({targets})"
+    return name, f"{name}({before}{star}{targets}) -> {results}"
+
+
+def target_names(returns: str) -> tuple[str, ...]:
+    """Return the arguments of an out= form; none if a result has no name."""
+    if returns.startswith("Tensor"):
+        return ("out",)
+    results = returns.strip("()").split(", ")
+    names = [each.partition("Tensor ")[2] for each in results]
+    return tuple(names) if all(names) else ()
 
 
 def other_form(
@@ -211,6 +238,21 @@ def _onto_out(
         result = function(*inputs)
         check_target(out, "out", result.shape, result.dtype, result.device)
         return adopt(out, result)
+
+    return naming(f"core::{name}", run)
+
+
+def _onto_each(
+    name: str, function: Callable[..., Any], targets: tuple[str, ...]
+) -> Callable[..., Any]:
+    """Return a function that copies each result to one of its last arguments."""
+
+    def run(*arguments: Any) -> Any:
+        given = arguments[-len(targets) :]
+        results = function(*arguments[: -len(targets)])
+        planned = [(each.shape, each.dtype) for each in results]
+        check_targets(given, targets, planned, results[0].device)
+        return tuple(map(adopt, given, results))
 
     return naming(f"core::{name}", run)
 
@@ -332,7 +374,7 @@ class Structured:
         name: with the overload, if it has one.
         arguments: schema text; `Tensor self` comes first if `in_place`.
         plan: called with the arguments of the functional form.
-        returns: schema text; an operator of several results has no out= form.
+        returns: schema text; there is an out= form if every result has a name.
         kernel: the default kernel for plans without one, as in a plan; by default the
             kernel of the operator's name.
         in_place, out: the other forms to define.
@@ -390,9 +432,17 @@ class Structured:
         if self.in_place:
             name, schema = in_place_schema(self.name, self.arguments)
             yield schema, self._writing(name, self.fast_in_place, in_place=True)
-        if self.out and self.returns.startswith("Tensor"):
-            name, schema = out_schema(self.name, self.arguments)
-            yield schema, self._writing(name, self.fast_out, in_place=False)
+        names = target_names(self.returns) if self.out else ()
+        if names:
+            name, schema = out_schema(self.name, self.arguments, self.returns)
+            yield (
+                schema,
+                (
+                    self._writing(name, self.fast_out, in_place=False)
+                    if len(names) == 1
+                    else self._writing_each(name, names)
+                ),
+            )
 
     @property
     def own(self) -> str | Work:
@@ -438,5 +488,23 @@ class Structured:
                     raise
 
             return general if fast is None or key != "CPU" else fast(general)
+
+        return form
+
+    def _writing_each(
+        self, name: str, targets: tuple[str, ...]
+    ) -> Callable[[str], Callable[..., Any]]:
+        """Return the factory of the kernels of an out= form of several results."""
+        plan, own, count = self.plan, self.own, len(targets)
+
+        def form(key: str) -> Callable[..., Any]:
+            computes = MODULES[key] is not None
+
+            def general(*arguments: Any) -> Any:
+                planned = plan(*arguments[:-count])
+                table = table_of(key) if computes else None
+                return write_to_each(arguments[-count:], targets, planned, table, own)
+
+            return naming(f"core::{name}", general)
 
         return form

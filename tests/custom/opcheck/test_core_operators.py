@@ -11,7 +11,7 @@ import pytest
 
 from everyorder.runtime import Tensor
 from everyorder.runtime.custom.opcheck import CHECKS, opcheck
-from tests.opinfo.info import Array, OpInfo, Sample, on_cpu
+from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu, targets_of
 from tests.opinfo.table import ROWS
 from tests.opinfo.test_gradients import DIFFERENTIABLE, FIXED, usable
 
@@ -61,14 +61,15 @@ def test_out_forms(row: OpInfo) -> None:
     dtype = next(name for name in (*DTYPES, *row.dtypes) if name in row.dtypes)
     for sample in row.samples(dtype)[:MOST_SAMPLES]:
         args, kwargs = sample.bound(on_cpu)
-        values = row.call(*args, **kwargs).numpy()
-        targets = [
-            Array(np.zeros(values.shape, values.dtype), "transposed"),
-            Array(np.zeros(0, values.dtype)),
+        results = [each.numpy() for each in listed(row.call(*args, **kwargs))]
+        fitting = [
+            Array(np.zeros(each.shape, each.dtype), "transposed") for each in results
         ]
-        for target in targets:
-            named = {**kwargs, "out": target.tensor()}
-            check(row, row.form("out"), args, named, repr(sample))
+        empty = [Array(np.zeros(0, each.dtype)) for each in results]
+        names = targets_of(row.form("out"))
+        for targets in (fitting, empty):
+            named = dict(zip(names, map(on_cpu, targets), strict=True))
+            check(row, row.form("out"), args, {**kwargs, **named}, repr(sample))
 
 
 def requiring(row: OpInfo, sample: Sample) -> tuple[Any, Any]:

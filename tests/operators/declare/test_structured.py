@@ -81,12 +81,21 @@ def test_the_forms_of_an_overload() -> None:
     ]
 
 
-def test_several_results_have_no_out_form() -> None:
-    declared = Structured(
-        "two", "Tensor self", plan_twice, returns="(Tensor, Tensor)", in_place=False
-    )
+@pytest.mark.parametrize("returns", ["(Tensor, Tensor)", "(Tensor first, Tensor)"])
+def test_results_without_names_have_no_out_form(returns: str) -> None:
+    declared = Structured("two", "Tensor self", plan_twice, returns=returns)
     assert [form.schema for form in declared.definitions()] == [
-        "two(Tensor self) -> (Tensor, Tensor)"
+        f"two(Tensor self) -> {returns}"
+    ]
+
+
+def test_each_result_has_a_target_of_its_name() -> None:
+    returns = "(Tensor first, Tensor second)"
+    declared = Structured("two.dim", "Tensor self, int dim", plan_twice, returns)
+    assert [form.schema for form in declared.definitions()] == [
+        f"two.dim(Tensor self, int dim) -> {returns}",
+        "two.dim_out(Tensor self, int dim, *, Tensor(a!) first, Tensor(b!) second)"
+        " -> (Tensor(a!) first, Tensor(b!) second)",
     ]
 
 
