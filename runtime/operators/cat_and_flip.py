@@ -228,7 +228,7 @@ def _line(self: Tensor, dim: int | None) -> tuple[Any, int]:
     return self, one_dim(dim, self.shape)
 
 
-@composite("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor")
+@composite("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", out=True)
 def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     """Move the elements along; those beyond the end are inserted at the front."""
     if not dims and len(shifts) == 1:
@@ -423,7 +423,7 @@ def diag(self: Tensor, diagonal: int) -> Any:
     return core.masked_fill(spread, core.logical_not(on), 0)
 
 
-@composite("trace(Tensor self) -> Tensor")
+@composite("trace(Tensor self) -> Tensor", out=True)
 def trace(self: Tensor) -> Any:
     """Return the sum of the diagonal of a matrix."""
     if len(self.shape) != 2:
@@ -499,7 +499,6 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         "flip",
         "Tensor self, int[] dims",
         plan_flip,
-        out=False,
         says="Return the tensor with some dimensions reversed.",
     ),
     *(stack, hstack, vstack, repeat, tile, repeat_each, repeat_by, roll, meshgrid),

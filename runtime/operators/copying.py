@@ -42,6 +42,7 @@ from everyorder.runtime.operators.declare.structured import (
     IMPLICIT,
     Structured,
     Unstructured,
+    composite,
 )
 from everyorder.runtime.schema.enums import Device, DType, MemoryFormat
 from everyorder.runtime.tensors.construction import empty_tensor, from_flat
@@ -272,6 +273,35 @@ def fill(self: Tensor, value: Any) -> Tensor:
     return self
 
 
+@composite("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
+def fill_by_tensor(self: Tensor, value: Tensor) -> Tensor:
+    """Write the number of a tensor without dimensions to every element.
+
+    Its gradient is the sum of those of the elements.
+
+    Raises:
+        WrongOption: `value` has dimensions, or is complex and `self` is not.
+    """
+    return core.copy_(self, number_in(self, value))
+
+
+def number_in(self: Tensor, value: Tensor) -> Tensor:
+    """Return the number of a tensor without dimensions in the dtype of another.
+
+    Raises:
+        WrongOption: it has dimensions, or is complex and the other is not.
+    """
+    if value.shape:
+        found = f"a tensor of shape {value.shape}"
+        fits = "a number, or a tensor without dimensions"
+        raise bad_option("value", found, fits)
+    if value.dtype.is_complex and not self.dtype.is_complex:
+        fits = f"a real number, as the elements are {self.dtype}"
+        raise bad_option("value", f"a tensor of {value.dtype}", fits)
+    converted: Tensor = core.to(value, dtype=self.dtype)
+    return converted
+
+
 def zero(self: Tensor) -> Tensor:
     """Write zero to every element; return `self`."""
     if fast_fill(self, 0):
@@ -348,6 +378,7 @@ OPERATORS = (
         dict.fromkeys(MODULES, fill),
         says="Set every element to a number.",
     ),
+    fill_by_tensor,
     Unstructured(
         "zero_(Tensor(a!) self) -> Tensor(a!)",
         dict.fromkeys(MODULES, zero),

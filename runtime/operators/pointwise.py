@@ -10,6 +10,7 @@ from typing import Any
 
 from everyorder.runtime.errors.tensor import WrongOption
 from everyorder.runtime.operators.binary import TAGS, broadcast
+from everyorder.runtime.operators.copying import number_in
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     ALL,
@@ -113,6 +114,19 @@ def plan_masked_fill(self: Tensor, mask: Tensor, value: Any) -> CallPlan:
         # torch expands first, and fills a row-major copy.
         strides=contiguous_strides(shape),
     )
+
+
+@composite(
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    in_place=True,
+)
+def masked_fill_by_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Any:
+    """Write the number of a tensor without dimensions where the mask is true.
+
+    Raises:
+        WrongOption: `value` has dimensions, or is complex and `self` is not.
+    """
+    return core.contiguous(core.where(mask, number_in(self, value), self))
 
 
 _CLAMP = "Scalar? min=None, Scalar? max=None"
@@ -424,6 +438,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         saves_plans=True,
         says="Return the tensor with a number where the mask is true.",
     ),
+    masked_fill_by_tensor,
     *(isclose, nan_to_num, angle, addcmul, addcdiv, lerp_by_number, lerp_by_tensor),
     *(softplus, leaky_relu, leaky_relu_backward, elu, left_shift, right_shift),
 )

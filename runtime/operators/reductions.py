@@ -413,7 +413,7 @@ def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
     return core.clone(result) if result is self else result
 
 
-@composite("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor")
+@composite("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", out=True)
 def count_nonzero(self: Tensor, dim: Sequence[int] | None) -> Any:
     """Return the number of nonzero elements."""
     return core.sum(core.ne(self, 0), dim)

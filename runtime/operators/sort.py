@@ -151,6 +151,7 @@ def unique(
     "searchsorted(Tensor sorted_sequence, Tensor self, *, bool out_int32=False,"
     " bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
     takes=ALL - COMPLEXES,
+    tags=("numbers_as_tensors",),
     out=True,
 )
 def searchsorted(
@@ -197,7 +198,7 @@ def searchsorted(
     return core.to(result, dtype=INT32) if out_int32 else result
 
 
-@composite("median(Tensor self) -> Tensor", takes=REALS)
+@composite("median(Tensor self) -> Tensor", takes=REALS, out=True)
 def median(self: Tensor) -> Any:
     """Return the median of all elements: the lower of two; NaN if one is."""
     if not self.numel() and self.dtype in FLOATS:
@@ -385,6 +386,7 @@ def cummin(self: Tensor, dim: int) -> Any:
 @composite(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     tags=("dynamic_output_shape",),
+    out=True,
 )
 def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
     """Return the count of each integer, or the sum of its weights."""
@@ -414,7 +416,7 @@ _BOTH = "(Tensor values, Tensor indices)"
 
 OPERATORS: tuple[Structured | Unstructured, ...] = (
     Structured("sort", _SORTED, plan_sort, returns=_BOTH),
-    composite(f"argsort({_SORTED}) -> Tensor")(argsort),
+    composite(f"argsort({_SORTED}) -> Tensor", out=True)(argsort),
     Structured(
         "topk",
         "Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True",

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from everyorder import runtime
 from everyorder.runtime.errors.tensor import (
     BadSize,
     DevicesDiffer,
@@ -15,6 +16,7 @@ from everyorder.runtime.errors.tensor import (
 )
 from everyorder.runtime.operators import core, creation
 from everyorder.runtime.schema.enums import Device
+from tests.autograd.made import grad_of
 from tests.coded import code
 from tests.operators.tensors import LETTERS, META, of_letter, shown, tensor
 
@@ -190,3 +192,25 @@ def test_one_element_to_python() -> None:
     assert core._local_scalar_dense(tensor([[3]], "int64")) == 3
     with pytest.raises(BadSize, check=code("NotOneElement")):
         core._local_scalar_dense(tensor([1.0, 2.0]))
+
+
+def test_fill_by_a_tensor_without_dimensions() -> None:
+    x = runtime.zeros(2, 2, requires_grad=True)
+    value = runtime.tensor(2.5, dtype=runtime.float64, requires_grad=True)
+    y = x * 1
+    assert y.fill_(value) is y
+    assert y.tolist() == [[2.5, 2.5], [2.5, 2.5]]
+    y.sum().backward()
+    assert value.grad == 4.0
+    assert grad_of(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    whole = runtime.zeros(2, dtype=runtime.int64)
+    assert whole[1:].fill_(runtime.tensor(2.7)).tolist() == [2]
+    assert whole.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("value", [runtime.ones(1), runtime.tensor(1j)])
+def test_fill_by_another_tensor_is_refused(value: Any) -> None:
+    x = runtime.zeros(2)
+    with pytest.raises(WrongOption, match=r"`core::fill_.Tensor` does not take"):
+        x.fill_(value)
+    assert (x.tolist(), x._version) == ([0.0, 0.0], 0)

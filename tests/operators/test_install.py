@@ -72,7 +72,7 @@ TAGGED = {
     "data_dependent_output": {"_local_scalar_dense", "equal"},
     "dynamic_output_shape": {
         *("index", "masked_select", "nonzero", "_unique", "bincount", "one_hot"),
-        *("index.out", "masked_select.out", "nonzero.out"),
+        *("index.out", "masked_select.out", "nonzero.out", "bincount.out"),
         "repeat_interleave.self_Tensor",
     },
     "nondeterministic_seeded": {
@@ -97,7 +97,7 @@ OTHERWISE = {
 
 
 # Of these torch says nothing; they read elements, or make as many as these say.
-UNTAGGED = ("one_hot", "repeat_interleave.self_Tensor", "index.out")
+UNTAGGED = ("one_hot", "repeat_interleave.self_Tensor", "index.out", "bincount.out")
 
 
 @pytest.mark.parametrize("tag", TAGGED)

@@ -131,6 +131,13 @@ def random_row(name: str, samples: Samples, **more: Any) -> OpInfo:
     return OpInfo(name=name, samples=samples, reference=None, random=True, **more)
 
 
+def by_a_tensor(dtype: str) -> list[Sample]:
+    """Samples of what writes the number of a tensor without dimensions."""
+    return [
+        Sample(each.args[0], array(dtype, (), 2)) for each in in_place()(dtype)
+    ]  # fmt: skip
+
+
 def in_place(*more: Any) -> Samples:
     """Samples of operators that write to their first argument."""
 
@@ -178,6 +185,9 @@ WRITERS = (
            torch=_method("copy_"), gradient=False),
     OpInfo(name="fill_", samples=in_place(1), dtypes=ALL, torch=_method("fill_"),
            reference=lambda x, v: np.full(x.shape, v), gradient=False),
+    OpInfo(name="fill_.Tensor", samples=by_a_tensor, dtypes=ALL,
+           torch=_method("fill_"), reference=lambda x, v: np.full(x.shape, v),
+           gradient=False),
     OpInfo(name="zero_", samples=in_place(), dtypes=ALL, torch=_method("zero_"),
            reference=lambda x: np.zeros(x.shape), gradient=False),
     random_row("uniform_", seeded(-1.0, 2.0)),

@@ -365,6 +365,12 @@ def filled_samples(dtype: str) -> list[Sample]:
     ]  # fmt: skip
 
 
+def filled_by_tensors(dtype: str) -> list[Sample]:
+    return [
+        Sample(*each.args[:2], array(dtype, (), 2)) for each in filled_samples(dtype)
+    ]
+
+
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return np.where(mask, np.asarray(value, x.dtype), x)
 
@@ -377,6 +383,8 @@ TERNARY = (
     OpInfo(name="clamp.Tensor", samples=clamp_tensor_samples, reference=clamp,
            dtypes=(*INTEGERS, *REALS), torch=by_name("clamp")),
     OpInfo(name="masked_fill", samples=filled_samples, reference=masked_fill,
+           dtypes=ALL, torch=by_name("masked_fill")),
+    OpInfo(name="masked_fill.Tensor", samples=filled_by_tensors, reference=masked_fill,
            dtypes=ALL, torch=by_name("masked_fill")),
 )  # fmt: skip
 

@@ -90,7 +90,7 @@ CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "median": (
-        ("", _ONE),
+        (f"*, {_OUT}", _ONE),
         (f"dim: builtins.int, keepdim: {_BOOL}, *, {_PAIR_OUT}", _PAIR),
     ),
     "unique": tuple(

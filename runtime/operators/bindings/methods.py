@@ -528,6 +528,7 @@ _SINGLE: dict[str, Method | property] = {
     "clamp_": python_api.clamp_,
     "bernoulli_": python_api.bernoulli_,
     "clip_": python_api.clamp_,
+    "fill_": python_api.fill_,
     "index_fill_": python_api.index_fill_,
     "lerp_": python_api.lerp_,
     "masked_fill_": python_api.masked_fill_,

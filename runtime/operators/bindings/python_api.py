@@ -333,39 +333,27 @@ def round_(self: Tensor, *, decimals: int = 0) -> Any:
 
 
 @checked
+def fill_(self: Tensor, value: Any) -> Any:
+    """Set every element to a number, or to that of a 0-dim tensor."""
+    run = core.fill__Tensor if isinstance(value, Tensor) else core.fill_
+    return run(self, value)
+
+
+@checked
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
     """Write a number, or a 0-dim tensor, to the elements where the mask is true."""
-    if not isinstance(value, Tensor):
-        return core.masked_fill(self, mask, value)
-    return core.contiguous(core.where(mask, _one(self, value), self))
+    by_tensor = isinstance(value, Tensor)
+    return (core.masked_fill_Tensor if by_tensor else core.masked_fill)(
+        self, mask, value
+    )
 
 
 @checked
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Any:
     """Write a number where the mask is true, in place; see `masked_fill`."""
-    if not isinstance(value, Tensor):
-        return core.masked_fill_(self, mask, value)
-    return core.copy_(self, core.where(mask, _one(self, value), self))
-
-
-def _one(self: Tensor, value: Tensor) -> Tensor:
-    """Return the number of a 0-dim tensor in another's dtype.  Raises `WrongOption`."""
-    if value.shape:
-        raise bad_option(
-            "value",
-            f"a tensor of shape {value.shape}",
-            "a number, or a tensor without dimensions",
-            call="masked_fill",
-        )
-    if value.dtype.is_complex and not self.dtype.is_complex:
-        raise bad_option(
-            "value",
-            f"a tensor of {value.dtype}",
-            f"a real number, as the elements are {self.dtype}",
-            call="masked_fill",
-        )
-    converted: Tensor = core.to(value, dtype=self.dtype)
-    return converted
+    by_tensor = isinstance(value, Tensor)
+    run = core.masked_fill__Tensor if by_tensor else core.masked_fill_
+    return run(self, mask, value)
 
 
 @checked
@@ -491,9 +479,9 @@ def median(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     `median(x)` is one number; `median(x, dim, keepdim=False)` the values and their
     places, as `.values` and `.indices`.
     """
-    if args or kwargs:
+    if args or kwargs.keys() - {"out"}:
         return ordered("median_dim", (self, *args), kwargs)
-    return core.median(self)
+    return function("median")(self, **kwargs)
 
 
 @checked
