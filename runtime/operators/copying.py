@@ -282,7 +282,8 @@ def fill_by_tensor(self: Tensor, value: Tensor) -> Tensor:
     Raises:
         WrongOption: `value` has dimensions, or is complex and `self` is not.
     """
-    return core.copy_(self, number_in(self, value))
+    result: Tensor = core.copy_(self, number_in(self, value))
+    return result
 
 
 def number_in(self: Tensor, value: Tensor) -> Tensor:

@@ -340,6 +340,16 @@ TESTS: dict[str, str] = {
         "../operators/bindings/test_out_of_several.py"
         "::test_one_tensor_is_not_two_targets"
     ),
+    "index tensors of int8 and int16": f"{CORE}::test_every_integer_is_a_place",
+    "a condition of uint8, `where(x, a, b)`": f"{CORE}::test_a_condition_is_bool",
+    "writes to windows of `unfold` that share elements, as "
+    "`x.unfold(0, 3, 2).add_(1)`": (
+        f"{CORE}::test_windows_that_share_elements_are_not_written"
+    ),
+    "classes of several results": f"{CORE}::test_values_and_indices_have_one_class",
+    "operators of one kernel upstream that consist of others here": (
+        f"{PYTHON}test_composed.py::test_a_mode_sees_the_parts"
+    ),
     "`conj()`, and `conj_physical`, `resolve_conj`, `is_conj`, `is_neg`": (
         f"{CORE}::test_conj_is_computed"
     ),

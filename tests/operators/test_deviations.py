@@ -171,3 +171,43 @@ def test_meta_tensors_are_refused_what_others_are() -> None:
     for call in (lambda: m.std(whole), lambda: m.softmax(whole, 0)):
         with pytest.raises(DTypeRefused):
             call()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_every_integer_is_a_place(dtype: str) -> None:
+    x = m.tensor([5.0, 6.0, 7.0])
+    places = m.tensor([2, 0, -1], dtype=dtype)
+    assert x[places].tolist() == [7.0, 5.0, 7.0]
+    x[places] = 0.0
+    assert x.tolist() == [0.0, 6.0, 0.0]
+
+
+def test_a_condition_is_bool() -> None:
+    x, flags = m.ones(2), m.tensor([1, 0], dtype=m.uint8)
+    for call in (
+        lambda: m.where(flags, x, x),
+        lambda: x.masked_fill(flags, 0.0),
+        lambda: x.masked_select(flags),
+    ):
+        with pytest.raises(DTypeRefused, match="of dtype uint8"):
+            call()
+    assert m.where(flags != 0, x, -x).tolist() == [1.0, -1.0]
+
+
+def test_windows_that_share_elements_are_not_written() -> None:
+    x = m.arange(7.0)
+    with pytest.raises(TargetRefused, check=code("TargetOverlaps")):
+        x.unfold(0, 3, 2).add_(1)
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    x.unfold(0, 2, 2).add_(1)
+    assert x.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.0]
+
+
+def test_values_and_indices_have_one_class() -> None:
+    x = m.tensor([[2.0, 1.0]])
+    kinds = {type(each) for each in (x.sort(), x.topk(1), x.max(0), x.cummax(1))}
+    assert len(kinds) == 1
+    assert x.sort()._fields == ("values", "indices")
+    values, indices = x.median(1)
+    assert (values.tolist(), indices.tolist()) == ([1.0], [1])
+    assert m.linalg.qr(m.eye(2))._fields == ("Q", "R")
