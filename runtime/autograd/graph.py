@@ -32,6 +32,8 @@ __all__ = [
     "Node",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -79,6 +81,40 @@ def allow_mutation_on_saved_tensors() -> Any:
         remedy="modify a clone(), or save copies: saved_tensors_hooks(lambda t: "
         "t.clone(), lambda t: t)",
     )
+
+
+def get_gradient_edge(tensor: Tensor) -> Any:
+    """Refuse torch's pair of a node and a number, which stands for a tensor.
+
+    Raises:
+        NotOffered: always.
+    """
+    raise NotOffered(
+        asked="get_gradient_edge",
+        reason="grad and backward start and end at tensors only",
+        remedy="pass the tensor itself; its node is tensor.grad_fn, and the next nodes "
+        "are in next_functions",
+    )
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Count a write to tensors that no operator made, as by NumPy or a CUDA kernel.
+
+    A gradient that needs the former elements is then refused, as after `add_(1)`.
+    Tensors of inference mode have no gradients, and are left as they are.
+
+    Raises:
+        AutogradMisuse: a value is not a tensor.
+    """
+    for each in [tensor] if isinstance(tensor, Tensor) else tensor:
+        if not isinstance(each, Tensor):
+            raise AutogradMisuse(
+                code="HookMisuse",
+                asked="increment_version",
+                fault=f"a value is of {type(each).__name__}; expected tensors",
+            )
+        if not each.is_inference():
+            each.storage().version += 1
 
 
 class _Handles(RemovableHandle):

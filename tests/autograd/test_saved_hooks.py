@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime import Function, no_grad, tensor
+from everyorder.runtime import Function, inference_mode, no_grad, tensor
 from everyorder.runtime.autograd import grad, gradcheck, gradgradcheck
 from everyorder.runtime.autograd.graph import (
     Node,
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
+    get_gradient_edge,
+    increment_version,
     register_multi_grad_hook,
     save_on_cpu,
     saved_tensors_hooks,
@@ -334,6 +336,30 @@ def test_save_on_cpu_computes_the_same() -> None:
 def test_mutation_of_saved_tensors_is_refused_by_name() -> None:
     with pytest.raises(NotOffered, match="allow_mutation_on_saved_tensors"):
         allow_mutation_on_saved_tensors()
+
+
+def test_a_gradient_edge_is_refused_by_name() -> None:
+    with pytest.raises(NotOffered, match="get_gradient_edge"):
+        get_gradient_edge(leaf(1.0))
+
+
+def test_a_write_of_another_library_is_counted() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    y.detach().numpy()[0] = 7.0
+    increment_version(y)
+    assert y._version == 1
+    with pytest.raises(BackwardRefused, match="was modified in"):
+        y.sum().backward()
+    base = tensor([1.0, 2.0])
+    increment_version((base[1:], tensor([3.0])))
+    assert base._version == 1
+    with inference_mode():
+        untracked = tensor([1.0])
+    increment_version([untracked])
+    assert untracked._version == 0
+    with pytest.raises(AutogradMisuse, match="a value is of int"):
+        increment_version([3])  # type: ignore[list-item]  # the mistake
 
 
 def test_nodes_have_their_class() -> None:

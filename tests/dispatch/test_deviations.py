@@ -401,6 +401,9 @@ TESTS: dict[str, str] = {
         "../utils/test_checkpoint.py::"
         "test_the_function_runs_again_outside_of_inference_mode"
     ),
+    "`autograd.graph.get_gradient_edge`": (
+        f"{SAVED}test_a_gradient_edge_is_refused_by_name"
+    ),
     "`allow_mutation_on_saved_tensors`": (
         f"{SAVED}test_mutation_of_saved_tensors_is_refused_by_name"
     ),
