@@ -308,7 +308,6 @@ OPERATORS = (
         plan_index_put,
         in_place=True,
         says="Return the tensor with `values` at the index tensors.",
-        only="method",
         autocast="widest",
     ),
     Structured(

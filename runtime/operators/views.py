@@ -571,7 +571,6 @@ OPERATORS = (
         "detach(Tensor(a) self) -> Tensor(a)",
         alias,
         "Return a view that gradients do not follow.",
-        only="method",
     ),
     _view("alias(Tensor(a) self) -> Tensor(a)", alias, only="method"),
     _view(

@@ -30,7 +30,7 @@ from everyorder.runtime.schema.binding import Binder, binder, converters_of
 from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.tensors.construction import wrap_number
-from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor, install
 
 Function = Callable[..., Any]
 
@@ -464,6 +464,8 @@ globals().update({**_BY_NAME, **{name: function(name) for name in OPERATORS}})
 # Pickles name a function by its module, wherever a factory made it.
 for _name in FUNCTIONS:
     globals()[_name].__module__ = __name__
+# A method, too.
+install("allclose", allclose)
 
 
 def __getattr__(name: str) -> Any:

@@ -96,6 +96,7 @@ def test_what_is_close(
 ) -> None:
     a, b = runtime.tensor(left), runtime.tensor(right)
     assert runtime.allclose(a, b, **options) is close
+    assert a.allclose(b, **options) is close
     if a.dtype.is_floating:
         a.requires_grad_()
         assert runtime.allclose(a, b, **options) is close
@@ -173,3 +174,29 @@ def test_tolerances_may_be_of_numpy() -> None:
     x, y = runtime.tensor([0.0]), runtime.tensor([0.5])
     assert runtime.allclose(x, y, rtol=np.float32(0), atol=np.float64(0.5))
     assert not runtime.allclose(x, y, np.int64(0), runtime.tensor(0.25))
+
+
+def test_functions_that_were_methods_only() -> None:
+    x = runtime.zeros(3, requires_grad=True)
+    written = runtime.index_put(x, (runtime.tensor([1]),), runtime.tensor(5.0))
+    assert written.tolist() == [0.0, 5.0, 0.0]
+    assert written.requires_grad
+    fixed = runtime.detach(x)
+    assert not fixed.requires_grad
+    fixed[0] = 7.0
+    assert x.tolist() == [7.0, 0.0, 0.0]
+
+
+@pytest.mark.torch
+def test_methods_are_functions_and_functions_methods_as_in_torch() -> None:
+    """But for functions that write, as `torch.relu_`, and complex halves."""
+    torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    methods = {
+        name
+        for name in dir(runtime.Tensor)
+        if not name.startswith("_") and callable(getattr(torch, name, None))
+    }
+    missing = methods - {*dir(runtime)}
+    assert {name for name in missing if not name.endswith("_")} == {"is_signed"}
+    shared = {name for name in dir(runtime) if hasattr(torch.Tensor, name)}
+    assert shared - {*dir(runtime.Tensor), "__name__"} == {"chalf"}
