@@ -260,6 +260,15 @@ class Argument:
         """Return True if a call may omit the argument."""
         return self.default is not NO_DEFAULT
 
+    def has_default_value(self) -> bool:
+        """Return `has_default`; this is torch's name for it."""
+        return self.has_default
+
+    @property
+    def default_value(self) -> Any:
+        """Return `default`, None if there is none; this is torch's name for it."""
+        return self.default if self.has_default else None
+
     @property
     def alias_info(self) -> AliasInfo | None:
         """Return `alias`; this is torch's name for it."""
@@ -377,6 +386,11 @@ class Signature:
     def overload(self) -> str:
         """Return the overload of the name, empty for the usual one."""
         return self.name.overload
+
+    @property
+    def overload_name(self) -> str:
+        """Return `overload`; this is torch's name for it."""
+        return self.overload
 
     @property
     def kwarg_only_start(self) -> int:

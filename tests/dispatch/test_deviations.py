@@ -484,6 +484,12 @@ TESTS: dict[str, str] = {
     "what modes see of `1 - x`, `norm`, `batch_norm`, `dropout`, `backward of mean`": (
         f"{PYTHON}test_everyday.py::test_a_mode_sees_the_operators_of_torch"
     ),
+    "what handlers see of `linear`, `conv2d` and `softmax` in `inference_mode`": (
+        f"{PYTHON}test_decompositions.py::test_parts_are_seen_in_inference_mode"
+    ),
+    "`op._schema.name`": (
+        f"{PYTHON}test_decompositions.py::test_names_that_published_classes_use"
+    ),
     "names of overloads": (f"{PYTHON}test_decompositions.py::test_names_of_overloads"),
     "`reduction` of losses, as handlers see it": (
         f"{PYTHON}test_everyday.py::test_a_reduction_is_seen_as_the_call_says_it"

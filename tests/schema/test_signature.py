@@ -166,6 +166,10 @@ def test_real_types_print_and_fake_types_compare() -> None:
 
 def test_the_annotation_has_torch_s_name_too() -> None:
     assert Argument("x", TensorType, alias=A).alias_info is A
+    given = Argument("n", IntType, default=3)
+    assert (given.has_default_value(), given.default_value) == (True, 3)
+    required = Argument("n", IntType)
+    assert (required.has_default_value(), required.default_value) == (False, None)
     assert Argument("x", TensorType).alias_info is None
 
 

@@ -261,6 +261,26 @@ def test_what_is_refused_is_refused_below_a_mode_by_the_same_name(
         assert caught.value.operator == f"core::{operator}"
 
 
+def test_parts_are_seen_in_inference_mode() -> None:
+    """A composite that is no row of the table is seen whole there, as in torch."""
+    x = runtime.ones(2, 2)
+    seen: list[str] = []
+
+    class Log(runtime.TorchDispatchMode):
+        """A mode that lists what it sees."""
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # as people write it
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with runtime.inference_mode(), Log():
+        core.softmax(x, 1)
+        core.linear(x, x, x[0])
+        core.elu(x)
+    parts = ["_softmax", "select", "t", "addmm", "elu"]
+    assert seen == [f"core.{name}.default" for name in parts]
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -305,6 +325,12 @@ def test_names_that_published_classes_use() -> None:
     assert add._overloadpacket is runtime.ops.aten.add
     assert (add._opname, add._overloadname) == ("add", "default")
     assert add._overloadpacket._qualified_op_name == "core::add"
+    schema = add._schema
+    assert schema.overload_name == ""
+    assert [each.default_value for each in schema.arguments] == [None, None, 1]
+    name: Any = schema.name
+    assert (str(name), name.base, name.namespace) == ("core::add", "add", "core")
+    assert not isinstance(name, str)
     assert runtime.float16.is_floating_point
     assert not runtime.int64.is_floating_point
     assert runtime.int8.is_signed
