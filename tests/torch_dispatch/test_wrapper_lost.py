@@ -18,7 +18,7 @@ from everyorder.runtime.errors.torch_dispatch import SubclassError
 from everyorder.runtime.tensors.storage import WrapperStorage
 from everyorder.runtime.torch_dispatch import no_dispatch
 from tests.coded import coded
-from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu
+from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu, targets_of
 from tests.opinfo.table import ROWS
 from tests.torch_dispatch.kinds import TENSOR, Counted, boxed, counted
 
@@ -76,7 +76,8 @@ def call_of(
     args, kwargs = sample.bound(turn)
     if form == "out":
         given, named = sample.bound(on_cpu)
-        kwargs["out"] = make(row.call(*given, **named))
+        results = listed(row.call(*given, **named))
+        kwargs |= dict(zip(targets_of(call), map(make, results), strict=True))
     return lambda: call(*args, **kwargs)
 
 
