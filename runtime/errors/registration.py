@@ -205,7 +205,7 @@ class AlreadyRegistered(EveryorderError, ValueError):
     """
 
 
-class UnknownDevice(EveryorderError, ValueError):
+class UnknownDevice(EveryorderError, ValueError, RuntimeError):
     """A device string is not `type` or `type:index`, or does not name a known type."""
 
     device: str

@@ -340,6 +340,9 @@ TESTS: dict[str, str] = {
         "../operators/bindings/test_out_of_several.py"
         "::test_one_tensor_is_not_two_targets"
     ),
+    "`device(...)` of `mkldnn`, `opengl`, `opencl` and `ideep`": (
+        f"{CORE}::test_libraries_are_not_devices"
+    ),
     "index tensors of int8 and int16": f"{CORE}::test_every_integer_is_a_place",
     "a condition of uint8, `where(x, a, b)`": f"{CORE}::test_a_condition_is_bool",
     "writes to windows of `unfold` that share elements, as "

@@ -211,3 +211,10 @@ def test_values_and_indices_have_one_class() -> None:
     values, indices = x.median(1)
     assert (values.tolist(), indices.tolist()) == ([1.0], [1])
     assert m.linalg.qr(m.eye(2))._fields == ("Q", "R")
+
+
+@pytest.mark.parametrize("name", ["mkldnn", "opengl", "opencl", "ideep"])
+def test_libraries_are_not_devices(name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"'{name}'"):
+        m.device(name)
+    assert m.device("meta").type == "meta"
