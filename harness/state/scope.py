@@ -206,6 +206,16 @@ class IgnorePatterns:
             return text in self._literal
         return bool(self._whole.fullmatch(text))
 
+    def covering(self, path: str) -> str | None:
+        """Return the ignored path that a path is, or is below; None if there is none.
+
+        The shortest one is returned.
+        """
+        ends = [at for at, sign in enumerate(path) if at and sign in ".["]
+        return next(
+            (path[:end] for end in (*ends, None) if self.path(path[:end])), None
+        )
+
     def matches(self, tokens: list[Any], number: int, label: str) -> bool:
         """Return True if a label of a numbered object is ignored."""
         if self._records is None:

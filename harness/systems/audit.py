@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeAlias, TypeVar
 from everyorder.harness.engine import progress
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.state.c_call_audit import CallAudit, pause_call_audit
+from everyorder.harness.state.scope import IgnorePatterns
 from everyorder.harness.state.untracked_writes import (
     Boundary,
     Extent,
@@ -41,10 +42,16 @@ EVERY = 4
 class Audit:
     """Watches the operations of one system, across its resets.
 
-    `extent` returns the limits of the followed state for some roots.
+    `extent` returns the limits of the followed state for some roots.  Changes at
+    `ignored` paths are assumptions instead.
     """
 
-    def __init__(self, extent: Callable[[Roots], Extent]) -> None:
+    def __init__(
+        self, extent: Callable[[Roots], Extent], ignored: Sequence[str] = ()
+    ) -> None:
+        self._ignored = IgnorePatterns(tuple(ignored)) if ignored else None
+        # Ignored paths at which something changed.
+        self._left_out: dict[str, None] = {}
         self.performances: dict[Hashable, int] = {}
         # True during a warm-up, whose performances and changes are stored apart.
         self.rehearsing = False
@@ -132,7 +139,8 @@ class Audit:
     def caveats(self) -> Sequence[Caveat]:
         """Return the limits found by the calls and the checks so far."""
         called = self._calls.caveats() if self._listed else ()
-        return (*called, *caveats(tuple(self._outside)))
+        ignored = [Caveat("assumed", f"{each} is ignored") for each in self._left_out]
+        return (*called, *ignored, *caveats(tuple(self._outside)))
 
     def _snapshot(self, roots: Roots) -> Snapshot:
         with self._of(roots):
@@ -161,7 +169,12 @@ class Audit:
             # A change is reported once, because comparing it costs time.
             changed, self._before = self._boundary.compare(self._before)
         changes = self._filled if self.rehearsing else self._outside
-        changes.update(dict.fromkeys(changed))
+        for path in changed:
+            ignored = self._ignored and self._ignored.covering(path)
+            if ignored:
+                self._left_out[ignored] = None
+            else:
+                changes[path] = None
 
     @property
     def outside(self) -> tuple[str, ...]:

@@ -143,7 +143,7 @@ class StateReader:
         self.collector = GarbageCollector()
         # Not in a cycle: the audit is large, and must be freed with this object.
         me = weakref.ref(self)
-        self.audit = Audit(lambda roots: _alive(me)._extent(roots))
+        self.audit = Audit(lambda roots: _alive(me)._extent(roots), scenario.ignore)
 
     @property
     def heap(self) -> Heap:

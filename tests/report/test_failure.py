@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 
 from everyorder.harness.engine.protocol import History
-from everyorder.harness.engine.result import KINDS, RaisedError, Square, Violation
+from everyorder.harness.engine.result import (
+    KINDS,
+    Kind,
+    RaisedError,
+    Square,
+    Violation,
+)
 from everyorder.harness.report.failure import (
     SENTENCES_BY_KIND,
     headline,
@@ -116,9 +122,9 @@ def test_an_error_as_an_answer_is_part_of_the_sentence() -> None:
     )
 
 
-def order(history: History, reference: History | None, **fields: object) -> Violation:
+def order(history: History, reference: History | None) -> Violation:
     violation = Violation("order", (JSON, TEXT), "a b", "b a", history, history)
-    return replace(violation, reference=reference, **fields)
+    return replace(violation, reference=reference)
 
 
 def test_two_orders_are_named_with_what_they_give() -> None:
@@ -217,7 +223,7 @@ LEARNED = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_first_failure_has_no_words_to_learn(kind: str) -> None:
+def test_a_first_failure_has_no_words_to_learn(kind: Kind) -> None:
     raised = (RaisedError(0, (("error", "KeyError"), ("text", "json")), None),)
     violation = replace(stale(), kind=kind, raised=raised)
     text = render(report_of(violation))

@@ -112,6 +112,23 @@ def test_what_is_watched_is_not_outside(tables: ModuleType) -> None:
     assert outside(started(fill, empty, watch=[tables])) == []
 
 
+@pytest.mark.parametrize("path", ["far_tables.table", "far_*.table", "far_tables"])
+def test_what_is_ignored_is_assumed_instead(tables: ModuleType, path: str) -> None:
+    """A place that was ignored was reported as to be watched, too."""
+    system = started(fill, empty, ignore=[path])
+    assert outside(system) == []
+    ignored = "far_tables.table" if path.endswith("table") else path
+    assumed = [each.text for each in system.caveats() if each.kind == "assumed"]
+    assert f"{ignored} is ignored" in assumed
+
+
+@pytest.mark.parametrize(
+    "path", ["far_tables.tab", "tables.table", "far_tables.table.a"]
+)
+def test_another_path_is_not_ignored(tables: ModuleType, path: str) -> None:
+    assert len(outside(started(fill, empty, ignore=[path]))) == 1
+
+
 def test_what_the_harness_imports_is_nobodys_operation() -> None:
     """`asyncio` comes with the first coroutine."""
     program = (

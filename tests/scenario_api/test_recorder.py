@@ -10,7 +10,7 @@ import pytest
 
 from everyorder.harness.engine import Budget
 from everyorder.harness.exploration import confirmation, explore_scenario
-from everyorder.harness.report.text import render
+from everyorder.harness.report import render
 from everyorder.harness.scenario import Scenario, define, impl
 from everyorder.harness.scenario import recorder as chapter
 from everyorder.harness.scenario.recorder import (

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from everyorder.harness import Scenario, explore
-from everyorder.harness.report.text import render
+from everyorder.harness.report import render
 from tests.forking import needs_fork
 from tests.systems.lazy_registries import Base, scenario
 from tests.systems.test_lazy_state import remarks
