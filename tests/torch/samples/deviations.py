@@ -136,14 +136,6 @@ DEVIATIONS: tuple[Row, ...] = (
         "`repeat_interleave`, tensors as bounds of `linspace`",
     ),
     Deviation(
-        tuple(f"{n}space{end}" for n in ("lin", "log") for end in ("", _OF_TENSORS)),
-        "error type",
-        "WrongArgumentType, torch RuntimeError",
-        "bounds are numbers, so a tensor of any shape has the wrong type",
-        "options that are left out: nuclear norms, `output_size` of "
-        "`repeat_interleave`, tensors as bounds of `linspace`",
-    ),
-    Deviation(
         ("nn_functional_conv1d", "nn_functional_conv2d"),
         "refused",
         "does not take `input` of dtype int64",
