@@ -3,8 +3,8 @@
 `judge` compares one scenario with its expect file, for `gate` as well: each judgement
 has an exit code, and the text that explains it. A scenario that fails its exploration
 is not compared and never offered for review, and neither is one that skips itself; one
-that was explored with options of the user is compared without the size of the
-exploration.
+that was explored with options of the user may reach fewer states, so its stale entries
+are not reported.
 
 A *change* is one decision of `review`: entries with equal verdicts and diffs, from all
 scenarios, so that a change that shows in a thousand states is decided once, by a person
@@ -50,6 +50,7 @@ from everyorder.harness.cli.command import (
 from everyorder.harness.cli.runner import Runner, load_scenarios
 from everyorder.harness.cli.task import ExploreOptions, Listing, Outcome
 from everyorder.harness.expectations import (
+    FORMAT,
     Comparison,
     Document,
     Key,
@@ -96,7 +97,7 @@ class Judgement:
 
 
 def judge(
-    outcome: Outcome, store: Store, *, effort: bool, width: int = 80
+    outcome: Outcome, store: Store, *, partial: bool = False, width: int = 80
 ) -> Judgement:
     """Compare one outcome with its expect file."""
     if isinstance(outcome, Unexplored):
@@ -107,10 +108,10 @@ def judge(
     if not outcome.passed:
         code = VERDICT_CODES[outcome.verdict]
         return Judgement(outcome.scenario, code, render(outcome, width=width))
-    return _compare_with_file(outcome, store, effort=effort)
+    return _compare_with_file(outcome, store, partial=partial)
 
 
-def _compare_with_file(report: Report, store: Store, *, effort: bool) -> Judgement:
+def _compare_with_file(report: Report, store: Store, *, partial: bool) -> Judgement:
     command = f"everyorder review --accept {report.scenario}"
     try:
         expected = store.read(report.scenario)
@@ -120,14 +121,27 @@ def _compare_with_file(report: Report, store: Store, *, effort: bool) -> Judgeme
         old = error.code == "OldExpectFile"
         advice = "Write" if old else "Restore the file from version control, or write"
         text = f"{error.damage}. {advice} what is observed now in its place: {command}"
-        against_nothing = compare(None, report, effort=effort)
+        against_nothing = compare(None, report, partial=partial)
         return Judgement(report.scenario, CHANGED, text, against_nothing, error.damage)
-    comparison = compare(expected, report, effort=effort)
+    comparison = compare(expected, report, partial=partial)
     code = COMPARISON_CODES[comparison.verdict]
     if code == OK:
         return Judgement(report.scenario, OK, comparison=comparison)
     text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
     return Judgement(report.scenario, code, text, comparison)
+
+
+def old_line(judgements: Sequence[Judgement]) -> str:
+    """Return the line on expect files of an older format; "" if there are none."""
+    compared = (each.comparison for each in judgements)
+    count = sum(each is not None and each.is_old for each in compared)
+    if not count:
+        return ""
+    has = "has" if count == 1 else "have"
+    return (
+        f"{plural(count, 'expect file')} {has} an older format, which is still read; "
+        "everyorder review --accept all rewrites it"
+    )
 
 
 def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
@@ -192,6 +206,8 @@ def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
     ]
 
 
+_SAME = "everything else as expected"
+
 # Number of names in a headline; more would push the rest off the line.
 NAMED = 3
 
@@ -243,15 +259,21 @@ def changes(
     new: list[ChangedScenario] = []
     single: list[ReviewChange] = []
     groups: dict[tuple[str, tuple[str, ...]], list[ChangedScenario]] = {}
+    # Files of an older format whose entries differ are rewritten with these.
     for each in judgements:
         comparison = each.comparison
-        if comparison is None or comparison.passed:
+        if comparison is None or (comparison.passed and not comparison.is_old):
             continue
         part = ChangedScenario(each.scenario, comparison, None)
         if each.damage:
             single.append(ReviewChange("damaged file", (part,), (each.damage,), False))
         elif comparison.expected is None:
             new.append(part)
+        elif comparison.passed:
+            old = f"format {comparison.expected.format}"
+            rewriting = ChangedScenario(each.scenario, comparison, ())
+            lines: tuple[str, ...] = (f"-{old}", f"+format {FORMAT}")
+            groups.setdefault((f"older format, {_SAME}", lines), []).append(rewriting)
         elif not comparison.divisible:
             lines = _header_lines(comparison)
             single.append(ReviewChange("another scenario", (part,), lines, False))
@@ -357,7 +379,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
             # A scenario of a module that does not load may have the name.
             _check_names(accept, (*listing.paths, *stale))
         outcomes = runner.explore(listing.tasks, console())
-    judgements = [judge(each, store, effort=True) for each in outcomes]
+    judgements = [judge(each, store) for each in outcomes]
     failing = [
         each for each in judgements if each.comparison is None and not each.skipped
     ]

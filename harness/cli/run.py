@@ -324,8 +324,8 @@ def gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> None:
     For continuous integration: nothing is written, and the exit code says what is
     wrong. Without PATHS, expect files without a scenario are reported too.
     A scenario that skips itself (pytest.skip in a step or in create) is listed and
-    counted, and does not change the exit code. With --strategy, --budget or --steps,
-    it is not compared how much was explored.
+    counted, and does not change the exit code. With --strategy, --budget or --steps
+    fewer states may be reached, so stale entries are not reported.
     """
     with runner:
         raise SystemExit(_gate(runner, paths, verbose))
@@ -339,6 +339,7 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     from everyorder.harness.cli.review import (
         broken_judgements,
         judge,
+        old_line,
         stale_files,
         stale_judgements,
     )
@@ -348,7 +349,7 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
 
     store = Store(listing.root)
     judgements = [
-        judge(each, store, effort=not runner.effort.is_custom, width=screen.width)
+        judge(each, store, partial=runner.effort.is_custom, width=screen.width)
         for each in outcomes
     ]
     judgements += broken_judgements(listing.broken)
@@ -366,6 +367,8 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     skipped = [each for each in judgements if each.skipped]
     for each in skipped:
         click.echo(each.skip_line())
+    if old := old_line(judgements):
+        click.echo(old)
     counts = Counter(each.code for each in judgements)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
     counts_text = (

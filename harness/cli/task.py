@@ -56,7 +56,7 @@ class ExploreOptions:
 
     @property
     def is_custom(self) -> bool:
-        """Return True if the user chose options, so that the size is not compared."""
+        """Return True if the user chose options, which may reach fewer states."""
         return self != ExploreOptions()
 
 

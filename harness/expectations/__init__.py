@@ -10,6 +10,7 @@ from everyorder.harness.expectations.compare import (
     headline,
 )
 from everyorder.harness.expectations.document import (
+    FORMAT,
     Body,
     Digest,
     Document,
@@ -22,6 +23,7 @@ from everyorder.harness.expectations.journal import Journal, Reading, read_all
 from everyorder.harness.expectations.store import Store, forbidden
 
 __all__ = [
+    "FORMAT",
     "Body",
     "Comparison",
     "DiffClass",

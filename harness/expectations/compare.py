@@ -11,8 +11,9 @@ header fields that differ; then the entries, those with equal diffs merged.
 Rules:
 - a digest matches the body from which it was computed; keys that differ and have only a
   digest form one class, for all digests;
-- `effort=False` ignores strategy and size, for runs whose strategy or budget the user
-  chose;
+- how the scenario was explored is not compared; `partial=True` reports no stale
+  entries, for runs whose strategy or budget the user chose, which may reach fewer
+  states;
 - at most `MOST_CLASSES` classes and `MOST_LINES` lines of each are printed, and the
   others are counted.
 """
@@ -34,8 +35,6 @@ from everyorder.harness.report.verdict import Report
 
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 
-# Fields that depend on the amount of exploration, not on the scenario.
-EFFORT = ("strategy", "explored")
 # Fields that may get longer when a scenario grows: old numbers keep their meaning.
 GROWING = ("steps", "uses")
 
@@ -69,14 +68,18 @@ class Comparison:
         return self.verdict == "unchanged"
 
     @property
+    def is_old(self) -> bool:
+        """Return True if the file has an older format, and should be rewritten."""
+        return self.expected is not None and self.expected.is_old
+
+    @property
     def divisible(self) -> bool:
         """Return True if old keys keep their meaning, so one key can be accepted."""
         if self.expected is None:
             return False
         old, new = self.expected.header(), self.found.header()
         return all(
-            name in EFFORT
-            or (name in GROWING and old[name] == new[name][: len(old[name])])
+            name in GROWING and old[name] == new[name][: len(old[name])]
             for name in self.fields
         )
 
@@ -91,11 +94,11 @@ class Comparison:
 
 
 def compare(
-    expected: Document | None, actual: Report | Document, *, effort: bool = True
+    expected: Document | None, actual: Report | Document, *, partial: bool = False
 ) -> Comparison:
     """Compare an expected document, or None, with a report or its document.
 
-    `effort=False` ignores the fields of `EFFORT`.
+    `partial=True` reports no stale entries.
     """
     new = actual if isinstance(actual, Document) else document_of(actual)
     if expected is None:
@@ -104,9 +107,7 @@ def compare(
         )
     old_header, new_header = expected.header(), new.header()
     fields = tuple(
-        name
-        for name, values in new_header.items()
-        if old_header[name] != values and (effort or name not in EFFORT)
+        name for name, values in new_header.items() if old_header[name] != values
     )
     old_bodies, new_bodies = dict(expected.entries), dict(new.entries)
     changed = tuple(
@@ -115,7 +116,9 @@ def compare(
         if key in old_bodies and not same(old_bodies[key], body)
     )
     missing = tuple(key for key, _ in new.entries if key not in old_bodies)
-    stale = tuple(key for key, _ in expected.entries if key not in new_bodies)
+    stale = tuple(
+        key for key, _ in expected.entries if not partial and key not in new_bodies
+    )
     unchanged = len(new.entries) - len(changed) - len(missing)
     return Comparison(expected, new, fields, missing, changed, stale, unchanged)
 

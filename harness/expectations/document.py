@@ -3,9 +3,9 @@ r"""The content of an expect file as data, and the notation of its parts.
 Read this to change expectations, or the notation of a key or text; the layout of the
 whole file is in `file_format.py`.
 
-A *document* is a header (the meaning of the numbers, the amount of exploration) and
-entries: a *body* for every *key*, which is a state, or a step that fails there. Steps
-are counted from 1 in texts, for people, and from 0 in values, as in the engine.
+A *document* is a header (the meaning of the numbers, the count of entries) and entries:
+a *body* for every *key*, which is a state, or a step that fails there. Steps are
+counted from 1 in texts, for people, and from 0 in values, as in the engine.
 
     {}  {1 3}  {1 3} + 2 fails         states distinguished by their active steps
     {}  {3}  3 then 1  3 then 1 + 2 fails     and by the order of activation
@@ -44,14 +44,16 @@ Rules:
   failing steps of a state after it;
 - above `MOST_IN_FULL` states only the corners (the empty state, single steps, pairs,
   all steps) are stored in full, the others as digests;
-- the content does not depend on time, place or the number of processes.
+- the content does not depend on time, place, the number of processes, or on how the
+  scenario was explored: another engine or strategy that observes the same writes the
+  same file.
 
 When you add a field to the header, add it to `render`, `parse` and `compare`.
 """
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
@@ -398,22 +400,28 @@ MOST_IN_FULL = 256
 
 Entry: TypeAlias = tuple[Key, Body]
 
+# The format of the files that are written; `file_format` reads the one before, too.
+FORMAT = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The expectations of one scenario; `transitions` counts those of its strategy.
+    """The expectations of one scenario; `format` is that of the file it was read from.
 
-    `strategy` names the strategies, whose guarantees the README states, and those that
-    ran without theirs: "graph+stale (open: graph)".
+    Two documents are equal if they expect the same, whatever their formats.
     """
 
     scenario: str
     steps: tuple[str, ...]
     uses: tuple[str, ...]
     pinned: str | None
-    strategy: str
-    transitions: int
     entries: tuple[Entry, ...]
+    format: int = field(default=FORMAT, compare=False)
+
+    @property
+    def is_old(self) -> bool:
+        """Return True if its file has an older format and should be rewritten."""
+        return self.format != FORMAT
 
     @property
     def ordered(self) -> bool:
@@ -432,32 +440,25 @@ class Document:
 
     @property
     def size(self) -> str:
-        """Return the size of the exploration, as one line."""
+        """Return the number of entries of each kind, as one line."""
         return (
-            f"{_count(self.states, 'state')}, "
-            f"{_count(self.transitions, 'transition')}, "
-            f"{_count(self.failing, 'failing transition')}"
+            f"{counted(self.states, 'state')}, "
+            f"{counted(self.failing, 'failing transition')}"
         )
 
     def header(self) -> dict[str, tuple[str, ...]]:
-        """Return the header, field by field, as texts."""
+        """Return the header without the counts, field by field, as texts."""
         return {
             "scenario": (self.scenario,),
             "steps": self.steps,
             "uses": self.uses,
             "pinned": () if self.pinned is None else (self.pinned,),
-            "strategy": (self.strategy,),
-            "explored": (self.size,),
         }
 
 
 def document_of(report: Report) -> Document:
     """Return the document of a report."""
-    exploration = report.exploration
-    strategy = exploration.strategy
-    if exploration.open_strategies:
-        strategy += f" (open: {', '.join(exploration.open_strategies)})"
-    full = len(exploration.states) <= MOST_IN_FULL
+    full = len(report.exploration.states) <= MOST_IN_FULL
     entries = [
         (key, body if full or key.is_corner(len(report.steps)) else digest_of(body))
         for key, body in _bodies(report)
@@ -467,8 +468,6 @@ def document_of(report: Report) -> Document:
         steps=report.steps,
         uses=report.uses,
         pinned=report.pinned,
-        strategy=strategy,
-        transitions=exploration.executed.transitions,
         entries=tuple(sorted(entries, key=lambda entry: entry[0].rank)),
     )
 
@@ -483,5 +482,6 @@ def _bodies(report: Report) -> Iterator[Entry]:
             yield Key(state, step), pairs_of(failure)
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

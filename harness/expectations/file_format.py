@@ -1,14 +1,13 @@
 """The text of an expect file: `render` writes it, `parse` reads it.
 
-    everyorder expect file, format 2
+    everyorder expect file, format 3
     scenario: scenarios/test_composites/two_kernels
     steps:
       1  impl("demo::add", cpu_add, "CPU")
     uses:                                          absent if there are none
       1  call("demo::add", "cpu")
     pinned: the newest kernel wins                 absent if nothing is pinned
-    strategy: graph+stale (open: graph)            without the guarantee of graph
-    explored: 2 states, 2 transitions, 0 failing transitions
+    entries: 2 states, 0 failing transitions
 
     == {} ==
     state: nothing
@@ -26,15 +25,22 @@ Rules:
   `DamagedExpectFile` with the line; nothing is skipped or repaired, and counts are
   compared with the header, which detects a truncated file.
 
-When the layout changes, increment `FORMAT`: files of older formats are not read.
+Format 2 had two lines in place of `entries`, which changed with the engine: `strategy:
+graph` and `explored: 2 states, 2 transitions, 0 failing transitions`. It is still read,
+as strictly; `Document.is_old` then asks the caller to have the file rewritten. A file
+of format 1 is refused, by a sentence that says how to rewrite it.
+
+When the layout changes, increment `FORMAT`.
 """
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from everyorder.harness.base.errors import DamagedExpectFile
 from everyorder.harness.expectations.document import (
+    FORMAT,
     MARKS,
     SAME,
     Body,
@@ -44,6 +50,7 @@ from everyorder.harness.expectations.document import (
     Key,
     Pair,
     body_of,
+    counted,
     escape,
     key_of,
     lines_of,
@@ -53,8 +60,9 @@ from everyorder.harness.expectations.document import (
 )
 
 TITLE = "everyorder expect file, format "
-FORMAT = 2
-OLD_TITLES = tuple(f"{TITLE}{old}" for old in range(1, FORMAT))
+# The older formats: those that are read, and those that are not.
+READ = 2
+REFUSED = (1,)
 
 # Header fields that are lists of numbered lines; the others are one line each.
 NUMBERED = ("steps", "uses")
@@ -64,38 +72,52 @@ OPTIONAL = ("uses", "pinned")
 
 def render(document: Document) -> str:
     """Return the text of the expect file, with a newline at its end."""
-    lines = [f"{TITLE}{FORMAT}"]
-    for name, values in document.header().items():
-        if name in NUMBERED:
-            lines += [f"{name}:"] if values or name not in OPTIONAL else []
-            width = len(str(len(values)))
-            lines += [
-                f"  {number:>{width}}  {escape(value)}"
-                for number, value in enumerate(values, 1)
-            ]
-        else:
-            lines += [f"{name}: {escape(value)}" for value in values]
-    ordered = document.ordered
-    sections: dict[Body, str] = {}
-    parts: dict[Pair, list[str]] = {}
-    for key, body in document.entries:
-        name = key.text(ordered=ordered)
-        lines += ("", f"== {name} ==")
-        if isinstance(body, Digest):
-            lines += lines_of(body)
-        elif body in sections:
-            lines.append(SAME + sections[body])
-        else:
-            lines += written_lines(body, name, parts)
-            sections[body] = name
+    return _text(document, FORMAT, (f"entries: {document.size}",))
+
+
+def _text(document: Document, version: int, counts: Sequence[str]) -> str:
+    """Return the text in some format, with these lines at the end of the header."""
+    lines = [f"{TITLE}{version}", *_header(document), *counts, *sections(document)]
     return "\n".join(lines) + "\n"
 
 
+def _header(document: Document) -> Iterator[str]:
+    for name, values in document.header().items():
+        if name not in NUMBERED:
+            yield from (f"{name}: {escape(value)}" for value in values)
+        elif values or name not in OPTIONAL:
+            yield f"{name}:"
+            width = len(str(len(values)))
+            for number, value in enumerate(values, 1):
+                yield f"  {number:>{width}}  {escape(value)}"
+
+
+def sections(document: Document) -> Iterator[str]:
+    """Yield the lines of all entries, each section after an empty line."""
+    ordered = document.ordered
+    earlier: dict[Body, str] = {}
+    parts: dict[Pair, list[str]] = {}
+    for key, body in document.entries:
+        name = key.text(ordered=ordered)
+        yield ""
+        yield f"== {name} =="
+        if isinstance(body, Digest):
+            yield from lines_of(body)
+        elif body in earlier:
+            yield SAME + earlier[body]
+        else:
+            yield from written_lines(body, name, parts)
+            earlier[body] = name
+
+
 _HEADING = re.compile(r"== (.+) ==")
-_SIZE = re.compile(
+_SIZE = re.compile(r"\d+ states?, \d+ failing transitions?", re.ASCII)
+_EXPLORED = re.compile(
     r"\d+ states?, (\d{1,18}) transitions?, \d+ failing transitions?", re.ASCII
 )
-_FIELDS = ("scenario", "steps", "uses", "pinned", "strategy", "explored")
+# The fields before the counts.
+FIELDS = ("scenario", "steps", "uses", "pinned")
+Counts: TypeAlias = Callable[[Document], tuple[str, ...]]
 
 
 def parse(text: str, source: str = "expect file") -> Document:
@@ -120,31 +142,44 @@ class _LineCursor:
 
     def document(self) -> Document:
         self._check_form()
-        self._title()
-        header = {name: self._field(name) for name in _FIELDS}
-        size = header["explored"][0]
-        transitions = _SIZE.fullmatch(size)
-        if transitions is None:
-            self._fail("expected 'N states, N transitions, N failing transitions'", -1)
+        version = self._title()
+        header = {name: self._field(name) for name in FIELDS}
+        pinned = header["pinned"][0] if header["pinned"] else None
+        counts = self._counts() if version == FORMAT else self._old_counts()
+        last_of_header = self.at - 1
         document = Document(
             scenario=header["scenario"][0],
             steps=header["steps"],
             uses=header["uses"],
-            pinned=header["pinned"][0] if header["pinned"] else None,
-            strategy=header["strategy"][0],
-            transitions=int(transitions[1]),
-            entries=(),
+            pinned=pinned,
+            entries=self._entries(pinned is not None, len(header["steps"])),
+            format=version,
         )
-        counted = self.at - 1
-        entries = self._entries(document.ordered, len(document.steps))
-        document = Document(
-            **{name: getattr(document, name) for name in _PARSED}, entries=entries
-        )
-        if document.size != size:
-            self.at = counted
-            self._fail(f"the file holds {document.size}; it may have been cut off")
-        self._check_layout(document)
+        lines = counts(document)
+        if lines[-1] != self.lines[last_of_header]:
+            self.at = last_of_header
+            count = lines[-1].partition(": ")[2]
+            self._fail(f"the file holds {count}; it may have been cut off")
+        self._check_layout(_text(document, version, lines))
         return document
+
+    def _counts(self) -> Counts:
+        """Return the last lines of the header as a function of the document."""
+        if _SIZE.fullmatch(self._field("entries")[0]) is None:
+            self._fail("expected 'N states, N failing transitions'", -1)
+        return lambda document: (f"entries: {document.size}",)
+
+    def _old_counts(self) -> Counts:
+        strategy = f"strategy: {escape(self._field('strategy')[0])}"
+        match = _EXPLORED.fullmatch(self._field("explored")[0])
+        if match is None:
+            form = "'N states, N transitions, N failing transitions'"
+            self._fail(f"expected {form}", -1)
+        played = counted(int(match[1]), "transition")
+        return lambda document: (
+            strategy,
+            f"explored: {document.size.replace(', ', f', {played}, ', 1)}",
+        )
 
     def _check_form(self) -> None:
         for index, line in enumerate(self.lines):
@@ -161,11 +196,16 @@ class _LineCursor:
         self.lines.pop()
         self.at = 0
 
-    def _title(self) -> None:
+    def _title(self) -> int:
+        """Return the format of the file."""
         line = self._next(f"expected '{TITLE}{FORMAT}'")
-        if line == f"{TITLE}{FORMAT}":
-            return
-        if line in OLD_TITLES:
+        versions = {f"{TITLE}{version}": version for version in (FORMAT, READ)}
+        if line not in versions:
+            self._refuse_title(line)
+        return versions[line]
+
+    def _refuse_title(self, line: str) -> NoReturn:
+        if line in [f"{TITLE}{version}" for version in REFUSED]:
             raise DamagedExpectFile(
                 code="OldExpectFile",
                 source=self.source,
@@ -245,8 +285,7 @@ class _LineCursor:
             self.at = start + index
             self._fail(reason)
 
-    def _check_layout(self, document: Document) -> None:
-        written = render(document)
+    def _check_layout(self, written: str) -> None:
         if written == self.text:
             return
         pairs = zip_longest(written.split("\n"), self.text.split("\n"), fillvalue="")
@@ -272,13 +311,3 @@ class _LineCursor:
         raise DamagedExpectFile(
             source=self.source, line=at + 1, reason=reason, found=line
         )
-
-
-_PARSED = (
-    "scenario",
-    "steps",
-    "uses",
-    "pinned",
-    "strategy",
-    "transitions",
-)

@@ -80,6 +80,7 @@ BLANK = {
     "states": 0,
     "transitions": 0,
     "accepted": False,
+    "old": False,
     "silent": (),
     "proven": False,
     "notes": (),
@@ -117,8 +118,8 @@ class ExploringProcess:
             item.user_properties += _properties(report)
             if check:
                 own = strategy is not None and budget is not None
-                effort = own or not self.options.is_custom
-                failure = self._failure(report, item, effort=effort)
+                partial = self.options.is_custom and not own
+                failure = self._failure(report, item, partial=partial)
         except ExplorationDied as error:
             failure = self._death_text(error, item)
         except ScenarioSkipped as error:
@@ -172,26 +173,27 @@ class ExploringProcess:
         return error.reason
 
     def _failure(
-        self, report: Report, item: pytest.Item, *, effort: bool
+        self, report: Report, item: pytest.Item, *, partial: bool
     ) -> str | None:
         """Return why the test fails, or None; append the result to the journal."""
         if not report.passed:
-            self._record(report, item, report.verdict)
+            self._record(report, item, None)
             return _violation_text(report, item)
-        return self._compare(report, item, effort=effort)
+        return self._compare(report, item, partial=partial)
 
     def _budget(self) -> Budget | None:
         seconds = self.options.budget
         return None if seconds is None else replace(DEFAULT_BUDGET, seconds=seconds)
 
     def _compare(
-        self, report: Report, item: pytest.Item, *, effort: bool
+        self, report: Report, item: pytest.Item, *, partial: bool
     ) -> str | None:
-        comparison = compare(self._expected(report.scenario), report, effort=effort)
-        accepted = not comparison.passed and self.options.accepts(
+        comparison = compare(self._expected(report.scenario), report, partial=partial)
+        differs = not comparison.passed or comparison.is_old
+        accepted = differs and self.options.accepts(
             report.scenario, item.nodeid, only_new=comparison.only_new
         )
-        self._record(report, item, comparison.verdict, comparison.found, accepted)
+        self._record(report, item, comparison, accepted)
         if not comparison.passed and not accepted:
             return self._mismatch(comparison, item)
         return None
@@ -215,22 +217,23 @@ class ExploringProcess:
         self,
         report: Report,
         item: pytest.Item,
-        verdict: str,
-        document: Document | None = None,
+        comparison: Comparison | None,
         accepted: bool = False,
     ) -> None:
         notes = notes_of(report)
+        document = comparison.found if comparison and accepted else None
         self._append(
             report.scenario,
             item,
-            verdict,
+            report.verdict if comparison is None else comparison.verdict,
+            old=comparison is not None and comparison.is_old and not accepted,
             states=len(report.exploration.states),
             transitions=report.exploration.executed.transitions,
             accepted=accepted,
             silent=silent_step_lines(report) if report.passed else [],
             proven=notes.proven,
             notes=notes.texts,
-            document=render(document) if accepted and document else None,
+            document=render(document) if document else None,
         )
 
     def _append(
@@ -495,6 +498,8 @@ class Plugin:
         for line in summary.details():
             terminalreporter.write_line(line, red=True)
         terminalreporter.write_line(summary.line())
+        if summary.old:
+            terminalreporter.write_line(summary.old_line())
         if summary.silent:
             terminalreporter.write_line(summary.silent_line())
         width = self.config.get_terminal_writer().fullwidth

@@ -12,8 +12,8 @@ path.
     tests/a/test_m.py::TestC::test_f[x/y]    a/test_m/TestC/test_f[x%2Fy]
 
 Rules:
-- a flag that changes the amount of exploration does not change expectations: strategy
-  and size are not compared then, and such a run cannot accept anything;
+- a run whose strategy or budget is chosen by a flag may reach fewer states: it reports
+  no stale entries, and cannot accept anything;
 - under continuous integration accepting is refused if a flag requests it, and ignored
   if only the ini file does;
 - a debugger needs the scenario in its own process;
@@ -168,9 +168,10 @@ def _check_update(config: pytest.Config, update: str, is_custom: bool) -> None:
         raise pytest.UsageError(f"--everyorder-update: {error}")
     if is_custom:
         raise pytest.UsageError(
-            "--everyorder-update writes down how much is explored, so it does not go "
-            "with --everyorder-strategy or --everyorder-budget; put a lasting choice "
-            "into the ini file (everyorder_strategy, everyorder_budget)."
+            "--everyorder-update writes down every state that is reached, so it does "
+            "not go with --everyorder-strategy or --everyorder-budget, which may reach "
+            "fewer; put a lasting choice into the ini file (everyorder_strategy, "
+            "everyorder_budget)."
         )
     file = update.partition("::")[0]
     if "::" not in update and Path(config.invocation_params.dir, file).exists():
@@ -285,6 +286,8 @@ class Summary:
     states: int = 0
     transitions: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
+    # Expect files of an older format.
+    old: int = 0
     written: int = 0
     deleted: int = 0
     stale: tuple[str, ...] = ()
@@ -323,6 +326,14 @@ class Summary:
         verb = "fails" if len(self.silent) == 1 else "fail"
         hint = "`everyorder run` says which, and how"
         return f"{steps} {verb} whatever is active; {hint}"
+
+    def old_line(self) -> str:
+        """Return the line on expect files that should be rewritten."""
+        has = "has" if self.old == 1 else "have"
+        return (
+            f"{plural(self.old, 'expect file')} {has} an older format, which is still "
+            "read; --everyorder-update=all rewrites it"
+        )
 
     def note_lines(self, width: int, *, verbose: bool) -> list[str]:
         """Return the notes on scenarios, as lines of at most this width."""
@@ -371,6 +382,7 @@ def finish(
         summary.states += record["states"]
         summary.transitions += record["transitions"]
         summary.silent += record["silent"]
+        summary.old += record["old"]
         summary.notes.append(
             ScenarioNotes(record["scenario"], record["proven"], record["notes"])
         )

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -200,8 +201,7 @@ def test_another_scenario_is_taken_as_a_whole() -> None:
 
 
 def test_a_header_alone_is_a_decision() -> None:
-    exploration = replace(PROVEN.exploration, strategy="graph", guarantee="graph: all")
-    report = replace(PROVEN, scenario="s/a", exploration=exploration)
+    report = replace(PROVEN, scenario="s/a", uses=(*PROVEN.uses, "one_more()"))
     [change] = changes([judged(report, OLD)], ())
     assert change.headline() == "changed header: s/a"
     assert documents([change]) == {"s/a": document_of(report)}
@@ -319,14 +319,47 @@ def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
 def test_a_file_of_an_older_format_can_be_replaced(accepted: Project) -> None:
     path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
     before = path.read_text()
-    path.write_text(before.replace("file, format 2\n", "file, format 1\n"))
+    path.write_text(before.replace("file, format 3\n", "file, format 1\n"))
     assert (
-        "\nexpect/scenarios/test_sound/sound.txt:1: this is not format 2; the line "
+        "\nexpect/scenarios/test_sound/sound.txt:1: this is not format 3; the line "
         "reads 'everyorder expect file, format 1'. Write what is observed now in its "
         "place: everyorder review --accept scenarios/test_sound/sound\n"
     ) in accepted.run("gate", "sound").output
     assert accepted.run("review", "--accept", "sound").exit_code == exits.OK
     assert path.read_text() == before
+
+
+def as_format_2(text: str) -> str:
+    """Return the text of a file of format 3 in format 2."""
+    found = re.search(r"\nentries: (\d+ states), (.*)\n", text)
+    assert found is not None
+    old = f"\nstrategy: graph\nexplored: {found[1]}, 8 transitions, {found[2]}\n"
+    text = text.replace(found[0], old, 1)
+    return text.replace("file, format 3\n", "file, format 2\n", 1)
+
+
+def test_files_of_format_2_are_read_and_rewritten_by_one_decision(
+    accepted: Project,
+) -> None:
+    files = sorted((accepted.root / "expect").rglob("*.txt"))
+    before = [path.read_text() for path in files]
+    for path, text in zip(files, before, strict=True):
+        path.write_text(as_format_2(text))
+    result = accepted.run("gate")
+    assert result.exit_code == exits.OK
+    assert (
+        "\n2 expect files have an older format, which is still read; everyorder review "
+        "--accept all rewrites it\n"
+    ) in "\n" + result.output
+    result = accepted.run("review", "--accept", "all")
+    assert result.output.endswith("1 change accepted, 0 left; 2 files written\n")
+    assert [path.read_text() for path in files] == before
+    assert "older format" not in accepted.run("gate").output
+
+
+def test_another_strategy_touches_no_file(accepted: Project) -> None:
+    for strategy in ("walk:2", "full", "graph+walk:0"):
+        assert accepted.run("gate", "--strategy", strategy).exit_code == exits.OK
 
 
 @pytest.mark.slow
@@ -337,7 +370,7 @@ def test_a_file_of_an_older_format_can_be_replaced(accepted: Project) -> None:
         b"\xff\xfe",
         b"<<<<<<< HEAD\n",
         b"everyorder expect file, format 1\n",
-        b"everyorder expect file, format 3\n",
+        b"everyorder expect file, format 4\n",
         "CRLF",
         "BOM",
     ],

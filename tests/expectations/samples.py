@@ -58,8 +58,6 @@ def document(**changes: Any) -> Document:
         "steps": ("one()", "two()"),
         "uses": (),
         "pinned": None,
-        "strategy": "graph",
-        "transitions": 8,
         "entries": (
             (Key(()), (("state", "nothing"),)),
             (Key((0,)), PAIR),
@@ -116,8 +114,6 @@ def documents(draw: st.DrawFn) -> Document:
         steps=tuple(draw(TEXTS) for _ in range(count)),
         uses=tuple(draw(st.lists(TEXTS, max_size=2))),
         pinned=pinned,
-        strategy=draw(TEXTS),
-        transitions=draw(st.integers(0, 10**15)),
         entries=tuple(
             (key, draw(st.sampled_from(pool)))
             for key in sorted(taken, key=lambda key: key.rank)

@@ -69,8 +69,6 @@ def test_three_verdicts_at_once() -> None:
         (entries((ONE, OTHER)), "changed", False),
         (entries((Key((0,), 1), OTHER)), "missing", True),
         (entries(without=(BOTH,)), "stale", False),
-        (document(strategy="walk:0"), "changed", False),
-        (document(transitions=7), "changed", False),
         (document(uses=("call()",)), "changed", False),
         (document(pinned="the newest wins"), "changed", False),
         (document(scenario="moved"), "changed", False),
@@ -85,17 +83,25 @@ def test_verdict(new: Document, verdict: str, only_new: bool) -> None:
 def test_a_fourth_step_only_adds_but_another_first_step_does_not() -> None:
     grown = replace(entries((Key((2,)), OTHER)), steps=("one()", "two()", "three()"))
     assert compare(document(), grown).only_new
-    assert compare(document(), grown).fields == ("steps", "explored")
+    assert compare(document(), grown).fields == ("steps",)
     moved = replace(grown, steps=("zero()", "one()", "two()"))
     assert not compare(document(), moved).only_new
     assert not compare(document(), moved).divisible
 
 
-def test_effort_chosen_by_hand_is_not_compared() -> None:
-    less = document(strategy="walk:0", transitions=4)
-    assert compare(document(), less).fields == ("strategy", "explored")
-    assert compare(document(), less, effort=False).passed
-    assert not compare(document(), entries((ONE, OTHER)), effort=False).passed
+def test_a_run_that_may_reach_less_reports_no_stale_entries() -> None:
+    less = entries(without=(BOTH,))
+    assert compare(document(), less).stale == (BOTH,)
+    assert compare(document(), less, partial=True).passed
+    assert not compare(document(), entries((ONE, OTHER)), partial=True).passed
+
+
+def test_an_older_format_is_as_expected_and_is_told() -> None:
+    comparison = compare(document(format=2), document())
+    assert comparison.passed
+    assert comparison.is_old
+    assert not accept(comparison, frozenset()).is_old
+    assert not compare(document(), document()).is_old
 
 
 def test_a_digest_agrees_with_the_body_in_full() -> None:
@@ -152,9 +158,6 @@ def test_equal_diffs_are_told_once() -> None:
     new = changed({ONE: two, TWO: two, Key((0,), 1): (("error", "Refused"),)})
     assert told(document(), new) == [
         "not as expected: 2 changed, 1 missing of 5 entries, first {1}; " + ACCEPT,
-        "  header, explored:",
-        "    -4 states, 8 transitions, 0 failing transitions",
-        "    +4 states, 8 transitions, 1 failing transition",
         "  changed: {1}, {2}",
         "     state:",
         "       name: demo::f",
@@ -180,11 +183,10 @@ def test_stale_entries() -> None:
 
 
 def test_only_the_header() -> None:
-    assert told(document(), document(strategy="graph (open: graph)")) == [
+    assert told(document(), document(uses=("call()",))) == [
         "not as expected: the header; " + ACCEPT,
-        "  header, strategy:",
-        "    -graph",
-        "    +graph (open: graph)",
+        "  header, uses:",
+        "    +call()",
     ]
 
 

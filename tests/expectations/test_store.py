@@ -76,8 +76,8 @@ def test_an_equal_file_is_not_touched(tmp_path: Path) -> None:
     os.utime(store.path(NAME), (1, 1))
     assert store.apply({NAME: document()}) == ()
     assert store.path(NAME).stat().st_mtime == 1
-    assert store.apply({NAME: document(transitions=9)}) == (store.name(NAME),)
-    assert store.read(NAME) == document(transitions=9)
+    assert store.apply({NAME: document(uses=("call()",))}) == (store.name(NAME),)
+    assert store.read(NAME) == document(uses=("call()",))
 
 
 def test_deleting_removes_empty_folders(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_failed_write_leaves_the_old_file(
 
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="disk full"):
-        store.apply({NAME: document(transitions=9)})
+        store.apply({NAME: document(uses=("call()",))})
     assert store.read(NAME) == document()
     assert tree(tmp_path) == [f"expect/{NAME}.txt"]
 
@@ -195,7 +195,7 @@ def test_bad_paths(tmp_path: Path, path: str) -> None:
     ("data", "text"),
     [
         (
-            b"everyorder expect file, format 2\nscen\xffario",
+            b"everyorder expect file, format 3\nscen\xffario",
             f"expect/{NAME}.txt:2: this is not UTF-8; the line reads 'scen\\\\xff",
         ),
         (b"", f"expect/{NAME}.txt:1: the file ends; expected"),

@@ -77,7 +77,7 @@ class DefaultRun:
         expected = Store(ROOT).read(path)
         if expected is None:
             return ""
-        found = compare(expected, report, effort=False)
+        found = compare(expected, report, partial=True)
         return "" if found.passed else f"expectation {found.verdict}"
 
 

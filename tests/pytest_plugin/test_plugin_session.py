@@ -82,9 +82,10 @@ def test_accepts(update: str, only_new: bool, accepted: bool) -> None:
         ),
         (
             ("--everyorder-update", "--everyorder-strategy=full"),
-            "--everyorder-update writes down how much is explored, so it does not go "
-            "with --everyorder-strategy or --everyorder-budget; put a lasting choice "
-            "into the ini file (everyorder_strategy, everyorder_budget).",
+            "--everyorder-update writes down every state that is reached, so it does "
+            "not go with --everyorder-strategy or --everyorder-budget, which may reach "
+            "fewer; put a lasting choice into the ini file (everyorder_strategy, "
+            "everyorder_budget).",
         ),
         (
             ("-o", "everyorder_update=yes"),
