@@ -86,7 +86,7 @@ class BadScenario(HarnessError, ValueError):
     BadFingerprint: the system's state() cannot be a complete state: {reason}. Return
         all that later steps may read, copied into tuples and texts, or None if it is
         unavailable.
-    BadScenarioPath: no expect file can belong to the scenario {path!r}: {reason}
+    BadScenarioPath: no expect file can belong to the scenario {path!r}: {reason}.
     """
 
 
@@ -189,20 +189,34 @@ class DamagedExpectFile(HarnessError, ValueError):
 
 
 class FileError(HarnessError, OSError):
-    """A file cannot be read or written; `done` lists the files written before."""
+    """A file cannot be read or written.
+
+    Of `planned` files those in `done` were written before, each of them whole.
+    """
 
     source: str = ""
     reason: str = ""
     done: tuple[str, ...] = ()
+    planned: int = 0
 
     words = """
     CannotReadExpectFile: {source} exists but cannot be read: {reason}. Make it a
         readable file, or remove it.
-    CannotWriteExpectFile: {source} cannot be written: {reason}; [[written before:
-        {done:, }||no expect file was written]].
+    CannotWriteExpectFile: {source} cannot be written: {reason}; {written}. Remove the
+        cause, and accept again.
+    AcceptInterrupted: interrupted; {written}. Accept again to write the rest, or
+        restore the files from version control.
     CannotWriteReport: no report can be written to {source}: {reason}
     CannotWriteScenario: {source} cannot be written: {reason}
     """
+
+    @property
+    def written(self) -> str:
+        """Return how many files were written, and which."""
+        if not self.done:
+            return "no expect file was written"
+        names = ", ".join(self.done)
+        return f"{len(self.done)} of {self.planned} files written: {names}"
 
 
 class FileExists(FileError, FileExistsError):

@@ -67,6 +67,9 @@ class Commands(click.Group):
             with raise_interrupts():
                 return super().invoke(ctx)
         except HarnessError as error:
+            if error.code == "AcceptInterrupted":
+                click.echo(str(error), err=True)
+                raise SystemExit(INTERRUPTED) from None
             raise CommandError(str(error)) from None
         except ImportError as error:
             # A missing extra of the runtime.

@@ -131,6 +131,11 @@ def _compare_with_file(report: Report, store: Store, *, partial: bool) -> Judgem
     return Judgement(report.scenario, code, text, comparison)
 
 
+def note_lines(store: Store, judgements: Sequence[Judgement]) -> list[str]:
+    """Return lines on the expect files as a whole: what to do about them."""
+    return [line for line in (old_line(judgements), store.interrupted()) if line]
+
+
 def old_line(judgements: Sequence[Judgement]) -> str:
     """Return the line on expect files of an older format; "" if there are none."""
     compared = (each.comparison for each in judgements)
@@ -391,6 +396,8 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     for each in judgements:
         if each.skipped:
             click.echo(each.skip_line())
+    if interrupted := store.interrupted():
+        click.echo(interrupted)
     offered = changes(judgements, stale)
     if not offered:
         click.echo(f"nothing to review: {_as_expected(judgements)} as expected")

@@ -339,7 +339,7 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     from everyorder.harness.cli.review import (
         broken_judgements,
         judge,
-        old_line,
+        note_lines,
         stale_files,
         stale_judgements,
     )
@@ -367,8 +367,8 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     skipped = [each for each in judgements if each.skipped]
     for each in skipped:
         click.echo(each.skip_line())
-    if old := old_line(judgements):
-        click.echo(old)
+    for line in note_lines(store, judgements):
+        click.echo(line)
     counts = Counter(each.code for each in judgements)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
     counts_text = (

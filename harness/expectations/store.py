@@ -5,27 +5,34 @@ its path; `file_format` is their text. The lock file is under `.everyorder/`, be
 `expect/` contains expect files only.
 
 Rules:
-- a file is replaced as a whole, by a rename, so a reader sees the old or the new one;
-  a file whose text would stay the same is not touched;
+- a file is replaced as a whole (`writing`), so a reader sees the old or the new one; a
+  file whose text would stay the same is not touched;
+- a name that some file system does not take is refused on all (`names`);
 - all files are written under one lock, and nothing is written, not even the lock, if
   `forbidden` returns an error: if `CI` is set, as every common service of continuous
   integration sets it, except to the empty text, `0`, `false`, `no` or `off`.
 """
 
 import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from everyorder.harness.base.errors import (
-    BadScenario,
     DamagedExpectFile,
     FileError,
     WritesForbidden,
 )
 from everyorder.harness.expectations.document import Document
 from everyorder.harness.expectations.file_format import parse, render
+from everyorder.harness.expectations.names import SUFFIX, check_collisions, check_name
+from everyorder.harness.expectations.writing import (
+    interrupted,
+    reason_of,
+    replace_files,
+)
 
 VARIABLE = "CI"
 _OFF = ("", "0", "false", "no", "off")
@@ -41,7 +48,6 @@ def forbidden(environment: Mapping[str, str] | None = None) -> WritesForbidden |
 
 
 FOLDER = "expect"
-SUFFIX = ".txt"
 LOCK = ".everyorder/expect.lock"
 
 # A writer needs milliseconds; a longer hold means that the other process hangs.
@@ -61,20 +67,7 @@ class Store:
         Raises:
             BadScenario: the path is outside the folder, or not a valid name.
         """
-        pure = PurePosixPath(scenario)
-        if scenario != str(pure) or pure.is_absolute() or scenario == ".":
-            raise BadScenario(
-                code="BadScenarioPath",
-                path=scenario,
-                reason="it is not a plain relative path",
-            )
-        for part in pure.parts:
-            if part.startswith(".") or any(sign in part for sign in '\\:*?"<>|\0'):
-                raise BadScenario(
-                    code="BadScenarioPath",
-                    path=scenario,
-                    reason=f"{part!r} is not a valid name on every system",
-                )
+        check_name(scenario)
         return self.folder / f"{scenario}{SUFFIX}"
 
     def name(self, scenario: str) -> str:
@@ -96,7 +89,7 @@ class Store:
             return None
         except OSError as error:
             raise FileError(
-                code="CannotReadExpectFile", source=name, reason=_reason(error)
+                code="CannotReadExpectFile", source=name, reason=reason_of(error)
             ) from None
         try:
             text = data.decode()
@@ -122,7 +115,9 @@ class Store:
     def scenarios(self) -> tuple[str, ...]:
         """Return the paths of all scenarios that have a file, sorted."""
         files = (
-            file.relative_to(self.folder) for file in self.folder.rglob(f"*{SUFFIX}")
+            file.relative_to(self.folder)
+            for file in self.folder.rglob(f"*{SUFFIX}")
+            if file.is_file()
         )
         return tuple(sorted(file.as_posix().removesuffix(SUFFIX) for file in files))
 
@@ -137,7 +132,8 @@ class Store:
         Returns the names of the files that were written or deleted.
 
         Raises:
-            BadScenario: as `path`; nothing was written.
+            BadScenario: as `path`, or a file has the name of another one on some
+                system; nothing was written.
             FileError: the system refuses the write, or another process holds the lock
                 for too long; `done` lists the files that were written before.
             WritesForbidden: the process runs under continuous integration; nothing was
@@ -146,60 +142,40 @@ class Store:
         error = forbidden()
         if error is not None:
             raise error
-        plan = [(self.path(name), documents[name]) for name in sorted(documents)]
-        done: list[str] = []
-        at = LOCK
-        lock = self.root / LOCK
+        names = sorted(documents)
+        new = [name for name in names if documents[name] is not None]
+        plan: dict[Path, bytes | None] = {}
+        for name in names:
+            document = documents[name]
+            data = None if document is None else render(document).encode()
+            plan[self.path(name)] = data
+        check_collisions(new, set(self.scenarios()).difference(documents))
+        with self._lock():
+            return replace_files(self.root, plan)
+
+    def interrupted(self) -> str:
+        """Return a sentence on an accept that was killed half-way; "" if none was."""
+        return interrupted(self.root)
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Context: hold the lock of all writers.
+
+        Raises:
+            FileError: it cannot be taken; nothing was written.
+        """
+        lock = FileLock(self.root / LOCK, timeout=LOCK_SECONDS)
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(lock, timeout=LOCK_SECONDS):
-                for path, document in plan:
-                    at = path.relative_to(self.root).as_posix()
-                    if (
-                        _delete(path, self.folder)
-                        if document is None
-                        else _write(path, render(document))
-                    ):
-                        done.append(at)
+            (self.root / LOCK).parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
         except OSError as refusal:  # a Timeout is one, too
+            reason = reason_of(refusal)
+            if isinstance(refusal, Timeout):
+                reason = f"another process has held it for {LOCK_SECONDS} seconds"
             raise FileError(
-                code="CannotWriteExpectFile",
-                source=at,
-                reason=_reason(refusal),
-                done=tuple(done),
+                code="CannotWriteExpectFile", source=LOCK, reason=reason
             ) from None
-        return tuple(done)
-
-
-def _reason(error: OSError) -> str:
-    """Return the system's words, without the number and the file's whole path."""
-    if isinstance(error, Timeout):
-        return f"another process has held it for {LOCK_SECONDS} seconds"
-    return error.strerror or str(error)
-
-
-def _write(path: Path, text: str) -> bool:
-    data = text.encode()
-    try:
-        if path.read_bytes() == data:
-            return False
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return True
-
-
-def _delete(path: Path, folder: Path) -> bool:
-    if not path.exists():
-        return False
-    path.unlink()
-    parent = path.parent
-    while parent != folder and not any(parent.iterdir()):
-        parent.rmdir()
-        parent = parent.parent
-    return True
+        try:
+            yield
+        finally:
+            lock.release()

@@ -388,6 +388,8 @@ def finish(
         )
         if not record["accepted"]:
             summary.verdicts[record["verdict"]] += 1
+    if interrupted := store.interrupted():
+        summary.problems.append(interrupted)
     if not _found_target(options, results):
         summary.problems.append(
             f"--everyorder-update={options.update}: no such scenario was explored"

@@ -410,8 +410,44 @@ def test_what_cannot_be_written_is_one_message(project: Project) -> None:
     assert result.exit_code == exits.REFUSED
     assert result.output == (
         "Error: expect/scenarios/test_sound/newest.txt cannot be written: Not a "
-        "directory; no expect file was written.\n"
+        "directory; no expect file was written. Remove the cause, and accept again.\n"
     )
+
+
+INTERRUPTED = (
+    "an accept was interrupted: 1 of 2 files written, each of them whole; not written: "
+    "expect/scenarios/test_sound/sound.txt. Accept again, or restore the files from "
+    "version control.\n"
+)
+
+
+def test_an_accept_that_is_interrupted_or_killed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+    record = project.root / ".everyorder" / "accept.json"
+
+    def interrupting(source: Path, target: Path) -> None:
+        if target.name == "sound.txt":
+            project.write("record", record.read_text())
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupting)
+        result = project.run("review", "--accept", "all")
+    assert result.exit_code == exits.INTERRUPTED
+    assert result.output == (
+        "interrupted; 1 of 2 files written: expect/scenarios/test_sound/newest.txt. "
+        "Accept again to write the rest, or restore the files from version control.\n"
+    )
+    # A process that was killed leaves its record.
+    record.write_text((project.root / "record").read_text())
+    assert INTERRUPTED in project.run("gate").output
+    result = project.run("review", "--accept", "all")
+    assert result.output.startswith(INTERRUPTED)
+    assert result.exit_code == exits.OK
+    assert "interrupted" not in project.run("gate").output
 
 
 def test_one_of_several_new_scenarios(project: Project) -> None:
