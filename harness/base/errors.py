@@ -279,6 +279,8 @@ class NotFound(HarnessError, LookupError):
         them.]]
     NothingToAccept: --accept {wanted}: no scenario has this path, name or pattern[[;
         did you mean {near: or }?||; `everyorder review` lists what can be accepted.]]
+    NoSuchChange: --accept {wanted}: no change has this id now. An id belongs to the
+        whole content of a change; `everyorder review` prints those of today.
     UnknownOperator: the default dispatcher has no operator {wanted!r}[[; did you mean
         {near: or }?||; those of a scenario are shown by the scenario's name or path,
         see `everyorder show --help`.]]

@@ -336,7 +336,7 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     listing = load_scenarios(runner, paths)
     screen = console()
     outcomes = runner.explore(listing.tasks, screen)
-    from everyorder.harness.cli.review import (
+    from everyorder.harness.cli.judgement import (
         broken_judgements,
         judge,
         note_lines,

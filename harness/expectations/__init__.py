@@ -18,6 +18,7 @@ from everyorder.harness.expectations.document import (
     document_of,
     key_of,
 )
+from everyorder.harness.expectations.edits import Edit, edits_of
 from everyorder.harness.expectations.file_format import parse, render
 from everyorder.harness.expectations.journal import Journal, Reading, read_all
 from everyorder.harness.expectations.store import Store, forbidden
@@ -29,6 +30,7 @@ __all__ = [
     "DiffClass",
     "Digest",
     "Document",
+    "Edit",
     "Journal",
     "Key",
     "Reading",
@@ -37,6 +39,7 @@ __all__ = [
     "classes",
     "compare",
     "document_of",
+    "edits_of",
     "explain",
     "forbidden",
     "headline",

@@ -60,6 +60,8 @@ from everyorder.harness.expectations.document import (
 )
 
 TITLE = "everyorder expect file, format "
+# The title of observations that wait for a decision.
+SAVED_TITLE = "everyorder observations, not accepted yet, format "
 # The older formats: those that are read, and those that are not.
 READ = 2
 REFUSED = (1,)
@@ -70,14 +72,18 @@ NUMBERED = ("steps", "uses")
 OPTIONAL = ("uses", "pinned")
 
 
-def render(document: Document) -> str:
-    """Return the text of the expect file, with a newline at its end."""
-    return _text(document, FORMAT, (f"entries: {document.size}",))
+def render(document: Document, *, saved: bool = False) -> str:
+    """Return the text of the expect file, with a newline at its end.
+
+    With `saved`, that of observations which nobody has accepted.
+    """
+    title = SAVED_TITLE if saved else TITLE
+    return _text(document, f"{title}{FORMAT}", (f"entries: {document.size}",))
 
 
-def _text(document: Document, version: int, counts: Sequence[str]) -> str:
-    """Return the text in some format, with these lines at the end of the header."""
-    lines = [f"{TITLE}{version}", *_header(document), *counts, *sections(document)]
+def _text(document: Document, title: str, counts: Sequence[str]) -> str:
+    """Return the text with this title, and these lines at the end of the header."""
+    lines = [title, *_header(document), *counts, *sections(document)]
     return "\n".join(lines) + "\n"
 
 
@@ -120,7 +126,7 @@ FIELDS = ("scenario", "steps", "uses", "pinned")
 Counts: TypeAlias = Callable[[Document], tuple[str, ...]]
 
 
-def parse(text: str, source: str = "expect file") -> Document:
+def parse(text: str, source: str = "expect file", *, saved: bool = False) -> Document:
     """Return the document that renders as `text`.
 
     `source` is the file name for the error.
@@ -128,13 +134,14 @@ def parse(text: str, source: str = "expect file") -> Document:
     Raises:
         DamagedExpectFile: no document renders as `text`.
     """
-    return _LineCursor(text, source).document()
+    return _LineCursor(text, source, SAVED_TITLE if saved else TITLE).document()
 
 
 class _LineCursor:
     """A cursor over the lines."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, title: str) -> None:
+        self.title = title
         self.text = text
         self.source = source
         self.lines = text.split("\n")
@@ -160,7 +167,7 @@ class _LineCursor:
             self.at = last_of_header
             count = lines[-1].partition(": ")[2]
             self._fail(f"the file holds {count}; it may have been cut off")
-        self._check_layout(_text(document, version, lines))
+        self._check_layout(_text(document, f"{self.title}{version}", lines))
         return document
 
     def _counts(self) -> Counts:
@@ -198,13 +205,19 @@ class _LineCursor:
 
     def _title(self) -> int:
         """Return the format of the file."""
-        line = self._next(f"expected '{TITLE}{FORMAT}'")
-        versions = {f"{TITLE}{version}": version for version in (FORMAT, READ)}
+        line = self._next(f"expected '{self.title}{FORMAT}'")
+        versions = {f"{self.title}{version}": version for version in (FORMAT, READ)}
         if line not in versions:
             self._refuse_title(line)
         return versions[line]
 
     def _refuse_title(self, line: str) -> NoReturn:
+        if line.startswith(SAVED_TITLE):
+            self._fail(
+                "these are observations that `review --save` wrote; accept them with "
+                "`everyorder review --saved`, not by renaming the file",
+                -1,
+            )
         if line in [f"{TITLE}{version}" for version in REFUSED]:
             raise DamagedExpectFile(
                 code="OldExpectFile",
@@ -213,9 +226,9 @@ class _LineCursor:
                 reason=f"this is not format {FORMAT}",
                 found=line,
             )
-        if line.startswith(TITLE):
+        if line.startswith(self.title):
             self._fail(f"only format {FORMAT} is known; was it written later?", -1)
-        self._fail(f"expected '{TITLE}{FORMAT}'", -1)
+        self._fail(f"expected '{self.title}{FORMAT}'", -1)
 
     def _field(self, name: str) -> tuple[str, ...]:
         start = f"{name}:" if name in NUMBERED else f"{name}: "

@@ -27,7 +27,12 @@ from everyorder.harness.base.errors import (
 )
 from everyorder.harness.expectations.document import Document
 from everyorder.harness.expectations.file_format import parse, render
-from everyorder.harness.expectations.names import SUFFIX, check_collisions, check_name
+from everyorder.harness.expectations.names import (
+    PENDING,
+    SUFFIX,
+    check_collisions,
+    check_name,
+)
 from everyorder.harness.expectations.writing import (
     interrupted,
     reason_of,
@@ -61,14 +66,14 @@ class Store:
         self.root = root
         self.folder = root / FOLDER
 
-    def path(self, scenario: str) -> Path:
+    def path(self, scenario: str, suffix: str = SUFFIX) -> Path:
         """Return the path of a scenario's file.
 
         Raises:
             BadScenario: the path is outside the folder, or not a valid name.
         """
         check_name(scenario)
-        return self.folder / f"{scenario}{SUFFIX}"
+        return self.folder / f"{scenario}{suffix}"
 
     def name(self, scenario: str) -> str:
         """Return the path of a scenario's file relative to the root, with slashes."""
@@ -82,9 +87,13 @@ class Store:
             FileError: the system cannot read the file.
             DamagedExpectFile: the file is not an expect file of that scenario.
         """
-        name = self.name(scenario)
+        return self._read(scenario, SUFFIX)
+
+    def _read(self, scenario: str, suffix: str) -> Document | None:
+        path = self.path(scenario, suffix)
+        name = path.relative_to(self.root).as_posix()
         try:
-            data = self.path(scenario).read_bytes()
+            data = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -102,7 +111,7 @@ class Store:
                 reason="this is not UTF-8",
                 found=line.decode(errors="backslashreplace"),
             ) from None
-        document = parse(text, name)
+        document = parse(text, name, saved=suffix == PENDING)
         if document.scenario != scenario:
             raise DamagedExpectFile(
                 source=name,
@@ -114,12 +123,15 @@ class Store:
 
     def scenarios(self) -> tuple[str, ...]:
         """Return the paths of all scenarios that have a file, sorted."""
+        return self._scenarios(SUFFIX)
+
+    def _scenarios(self, suffix: str) -> tuple[str, ...]:
         files = (
             file.relative_to(self.folder)
-            for file in self.folder.rglob(f"*{SUFFIX}")
+            for file in self.folder.rglob(f"*{suffix}")
             if file.is_file()
         )
-        return tuple(sorted(file.as_posix().removesuffix(SUFFIX) for file in files))
+        return tuple(sorted(file.as_posix().removesuffix(suffix) for file in files))
 
     def stale(self, known: Iterable[str]) -> tuple[str, ...]:
         """Return the scenarios that have a file and are not in `known`, sorted."""
@@ -139,6 +151,14 @@ class Store:
             WritesForbidden: the process runs under continuous integration; nothing was
                 written.
         """
+        touched = self._apply(documents, SUFFIX)
+        for name in documents:
+            self.path(name, PENDING).unlink(missing_ok=True)
+        return touched
+
+    def _apply(
+        self, documents: Mapping[str, Document | None], suffix: str
+    ) -> tuple[str, ...]:
         error = forbidden()
         if error is not None:
             raise error
@@ -147,11 +167,39 @@ class Store:
         plan: dict[Path, bytes | None] = {}
         for name in names:
             document = documents[name]
-            data = None if document is None else render(document).encode()
-            plan[self.path(name)] = data
+            path = self.path(name, suffix)
+            plan[path] = None
+            if document is not None:
+                text = render(document, saved=suffix == PENDING)
+                plan[path] = text.encode()
         check_collisions(new, set(self.scenarios()).difference(documents))
         with self._lock():
             return replace_files(self.root, plan)
+
+    def saved(self) -> tuple[str, ...]:
+        """Return the scenarios with observations that wait for a decision, sorted."""
+        return self._scenarios(PENDING)
+
+    def read_saved(self, scenario: str) -> Document:
+        """Return the observations that `save` wrote.
+
+        Raises:
+            FileError: the system cannot read the file.
+            DamagedExpectFile: `save` did not write this file.
+        """
+        document = self._read(scenario, PENDING)
+        assert document is not None, "`saved` has found it"
+        return document
+
+    def save(self, documents: Mapping[str, Document | None]) -> tuple[str, ...]:
+        """Write observations next to the expect files; delete those that are None.
+
+        Returns the names of the files that were written or deleted.
+
+        Raises:
+            BadScenario, FileError, WritesForbidden: as `apply`.
+        """
+        return self._apply(documents, PENDING)
 
     def interrupted(self) -> str:
         """Return a sentence on an accept that was killed half-way; "" if none was."""

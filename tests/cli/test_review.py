@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from everyorder.harness.cli import command as exits
-from everyorder.harness.cli.review import (
+from everyorder.harness.cli.changes import (
     ChangedScenario,
-    Judgement,
+    Passage,
     ReviewChange,
     changes,
-    decide,
     documents,
-    stale_files,
 )
+from everyorder.harness.cli.judgement import Judgement, stale_files
+from everyorder.harness.cli.review import decide
 from everyorder.harness.cli.task import ExploreOptions, listing_of
 from everyorder.harness.expectations import Document, Key, Store, compare, document_of
 from everyorder.harness.exploration.catalogue import load
@@ -139,7 +139,8 @@ def test_equal_differences_are_one_decision() -> None:
     assert found[0].headline() == "changed: 2 entries of s/a, s/b"
     assert found[1].headline() == "changed: 1 entry of s/a"
     assert not found[0].only_new
-    assert "+  another" in "\n".join(found[0].lines).replace("+    ", "+  ")
+    [passage] = found[0].passages
+    assert "+  another" in "\n".join(passage.lines).replace("+    ", "+  ")
 
 
 def test_accepting_one_of_two_decisions() -> None:
@@ -173,7 +174,8 @@ def test_a_damaged_file_is_a_decision_of_its_own() -> None:
     new = judged(replace(PROVEN, scenario="s/b"), None)
     change, other = changes([found, new], ())
     assert change.headline() == "damaged file: s/a"
-    assert (change.lines, change.only_new) == ((damage,), False)
+    assert change.passages[0].lines[:2] == (damage, "+steps:")
+    assert not change.only_new
     assert other.headline() == "new, 1 scenario: s/b"
     assert documents([change]) == {"s/a": document_of(report)}
 
@@ -192,8 +194,8 @@ def test_another_scenario_is_taken_as_a_whole() -> None:
     report = replace(PROVEN, scenario="s/a", steps=("x", *PROVEN.steps[1:]))
     [change] = changes([judged(report, OLD)], ())
     assert change.verdict == "another scenario"
-    assert change.lines[0] == "steps:"
-    assert change.lines[1:3] == (
+    assert change.passages[0].lines[0] == "steps:"
+    assert change.passages[0].lines[1:3] == (
         '-define("demo::add(Tensor x, Tensor y) -> Tensor")',
         "+x",
     )
@@ -212,20 +214,32 @@ def test_stale_files_are_one_decision() -> None:
     assert change == ReviewChange(
         "stale, no scenario",
         (ChangedScenario("s/a", None, None), ChangedScenario("s/b", None, None)),
-        (),
-        False,
     )
     assert documents([change]) == {"s/a": None, "s/b": None}
 
 
-COMMANDS = """\
-not a terminal, so nothing is asked; these are to be decided on:
-  new, 2 scenarios: scenarios/test_sound/sound, scenarios/test_sound/newest
-accept them by one of
-  everyorder review --accept all
-  everyorder review --accept new
-  everyorder review --accept scenarios/test_sound/newest
-  everyorder review --accept scenarios/test_sound/sound
+QUESTIONS = """\
+not a terminal, so nothing is asked; 1 change to decide on:
+
+[1/1] new, 2 scenarios: scenarios/test_sound/sound, scenarios/test_sound/newest
+    @@ scenarios/test_sound/sound
+    +steps:
+    +  1  add("a")
+    +  2  add("b")
+    +uses:
+    +  1  count()
+    +entries: 4 states, 0 failing transitions
+    +
+    +== {} ==
+"""
+
+ANSWERS = """\
+
+answer by one of these, or several --accept:
+  everyorder review --accept all       every change
+  everyorder review --accept new       what no expect file has yet
+  everyorder review --accept ID        the change with this id, as above
+  everyorder review --accept SCENARIO  what belongs to a path or pattern
 """
 
 ACCEPTED = """\
@@ -245,10 +259,134 @@ def expected(project: Project) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
-def test_without_a_terminal_the_commands_are_printed(project: Project) -> None:
+def test_without_a_terminal_it_prints_what_it_would_ask_and_how_to_answer(
+    project: Project,
+) -> None:
     result = project.run("review")
-    assert (result.output, result.exit_code) == (COMMANDS, exits.FAILED)
+    assert result.exit_code == exits.FAILED
+    assert result.output.startswith(QUESTIONS)
+    assert result.output.endswith(ANSWERS)
+    assert "    ... and " in result.output
+    assert "more lines" not in project.run("review", "--full").output
     assert expected(project) == []
+
+
+def id_in(text: str) -> str:
+    [digits] = re.findall(r"--accept ([0-9a-f]{8})\n", text)
+    assert isinstance(digits, str)
+    return digits
+
+
+def test_the_id_of_a_change_accepts_exactly_what_was_shown(accepted: Project) -> None:
+    files = sorted((accepted.root / "expect").rglob("*.txt"))
+    file = files[1]
+    file.unlink()
+    printed = id_in(accepted.run("review").output)
+    accepted.scenarios("sound", SHOUTING)
+    result = accepted.run("review", "--accept", printed)
+    assert result.exit_code == exits.REFUSED
+    assert result.output == (
+        f"Error: --accept {printed}: no change has this id now. An id belongs to the "
+        "whole content of a change; `everyorder review` prints those of today.\n"
+    )
+    assert not file.exists()
+    accepted.scenarios("sound", SOUND)
+    result = accepted.run("review", "--accept", printed)
+    assert result.exit_code == exits.OK
+    assert file.exists()
+
+
+def listing(name: str, separator: str) -> Report:
+    """Return a report whose two observations list names with this separator."""
+    states = {
+        (): (("state", f"{name}{separator} b\n"),),
+        (0,): (("state", f"x{separator} {name}\n"),),
+    }
+    exploration = replace(PROVEN.exploration, states=states, failures={})
+    return replace(PROVEN, scenario=f"s/{name}", exploration=exploration)
+
+
+def test_one_changed_separator_is_one_decision() -> None:
+    names = ["c", "d", "e", "f"]
+    new = {f"s/{name}": document_of(listing(name, ";")) for name in names}
+    judgements = [
+        judged(listing(name, ";"), document_of(listing(name, ","))) for name in names
+    ]
+    [change] = changes(judgements, ())
+    assert change.headline() == "changed: 8 entries of s/c, s/d, s/e and 1 more"
+    assert change.edits == ((",", ";"),)
+    assert change.text_lines() == [
+        "everywhere the same: ',' replaced by ';'",
+        "@@ s/c {}",
+        " state:",
+        "-  c, b",
+        "+  c; b",
+        "... and 7 other diffs with only these replacements",
+    ]
+    whole = change.text_lines(whole=True)
+    assert [line for line in whole if line.startswith("+")] == [
+        f"+  {text}" for name in names for text in (f"{name}; b", f"x; {name}")
+    ]
+    assert documents([change]) == new
+    assert documents([change.restricted_to(["s/d"])]) == {"s/d": new["s/d"]}
+
+
+def test_saved_observations_are_decided_on_without_exploring(
+    accepted: Project,
+) -> None:
+    file = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    before = file.read_text()
+    accepted.scenarios("sound", SHOUTING)
+    result = accepted.run("review", "--save")
+    assert result.exit_code == exits.FAILED
+    assert result.output.startswith(
+        "saved: expect/scenarios/test_sound/sound.new\n1 change to decide on:\n"
+    )
+    assert "everyorder review --saved --accept all " in result.output
+    assert file.read_text() == before
+    saved = file.with_suffix(".new")
+    # Neither is taken for the other.
+    assert accepted.run("gate").exit_code == exits.CHANGED
+    text = saved.read_text()
+    assert text.startswith("everyorder observations, not accepted yet, format 3\n")
+    file.write_text(text)
+    assert (
+        "these are observations that `review --save` wrote; accept them with "
+        "`everyorder review --saved`, not by renaming the file"
+    ) in accepted.run("gate").output
+    file.write_text(before)
+    accepted.write("tests/scenarios/test_sound.py", "raise RuntimeError('not again')")
+    result = accepted.run("review", "--saved", "--accept", "sound")
+    assert result.exit_code == exits.OK
+    assert result.output == (
+        "written: expect/scenarios/test_sound/sound.txt\n"
+        "1 change accepted, 0 left; 1 file written\n"
+    )
+    assert not saved.exists()
+    accepted.scenarios("sound", SHOUTING)
+    assert accepted.run("gate").exit_code == exits.OK
+
+
+def test_saved_observations_that_are_as_expected_are_deleted(accepted: Project) -> None:
+    accepted.scenarios("sound", SHOUTING)
+    accepted.run("review", "--save")
+    accepted.scenarios("sound", SOUND)
+    result = accepted.run("review", "--save")
+    assert result.output == (
+        "deleted: expect/scenarios/test_sound/sound.new\n"
+        "nothing to review: 2 scenarios as expected\n"
+    )
+    assert result.exit_code == exits.OK
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--saved", "sound"), ("--saved", "--save"), ("--save", "--accept=all")],
+)
+def test_options_that_exclude_each_other(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
+    assert project.run("review", *arguments).exit_code == exits.REFUSED
 
 
 def test_accepting_all(project: Project) -> None:
@@ -264,7 +402,7 @@ def test_new_does_not_accept_changes(project: Project) -> None:
     project.scenarios("sound", SHOUTING)
     result = project.run("review", "--accept", "new")
     assert result.exit_code == exits.FAILED
-    assert result.output.endswith("1 change accepted, 3 left; 1 file written\n")
+    assert result.output.endswith("1 change accepted, 1 left; 1 file written\n")
     assert project.run("gate", "sound").exit_code == exits.CHANGED
     assert project.run("gate", "newest").exit_code == exits.OK
 
@@ -279,7 +417,7 @@ def test_a_pattern_of_scenarios(accepted: Project) -> None:
 def test_stale_files_are_given_up(accepted: Project) -> None:
     accepted.scenarios("sound", SOUND.partition("newest = ")[0])
     text = accepted.run("review").output
-    assert "  stale, no scenario: scenarios/test_sound/newest\n" in text
+    assert "[1/1] stale, no scenario: scenarios/test_sound/newest\n" in text
     assert "--accept new" not in text
     result = accepted.run("review", "--accept", "scenarios/test_sound/newest")
     assert result.output == (
@@ -384,7 +522,7 @@ def test_a_damaged_file_is_not_new(accepted: Project, data: bytes | str) -> None
     assert isinstance(data, bytes)
     path.write_bytes(data)
     text = accepted.run("review", "sound").output
-    assert "  damaged file: scenarios/test_sound/sound\n" in text
+    assert "[1/1] damaged file: scenarios/test_sound/sound\n" in text
     assert "--accept new" not in text
     result = accepted.run("review", "sound", "--accept", "new")
     assert result.output == "0 changes accepted, 1 left; 0 files written\n"
@@ -526,9 +664,10 @@ def at_terminal(root: Path, keys: list[str]) -> tuple[str, int]:
 
 def test_answers(project: Project) -> None:
     parts = (ChangedScenario("s/a", None, None),)
-    long = tuple(f"+{number}" for number in range(50))
+    long = tuple(f"+{number}" for number in range(60))
     offered = [
-        ReviewChange(f"change {i}", parts, long[: 20 * i], False) for i in range(4)
+        ReviewChange(f"change {i}", parts, (Passage("", long[: 20 * i]),))
+        for i in range(4)
     ]
     from click.testing import CliRunner
 
@@ -536,14 +675,17 @@ def test_answers(project: Project) -> None:
         ("a\ns\na\nq\n", [0, 2], 4),
         ("s\nA\n", [1, 2, 3], 2),
         ("x\na\na\na\na\n", [0, 1, 2, 3], 4),
-        ("q\n", [], 1),
+        ("v\nq\n", [], 1),
+        ("s\ns\ns\nv\nq\n", [], 4),
     ):
         with CliRunner().isolation(input=keys) as (out, *_):
             assert decide(offered) == [offered[index] for index in taken]
             shown = out.getvalue().decode()
         assert shown.startswith("\n[1/4] change 0: s/a\n")
         assert shown.count("/4] change ") == seen
-        assert ("    ... and 10 more lines\n" in shown) == (seen == 4)
+        # Only the last change is longer than an example.
+        assert shown.count("    ... and 20 more lines\n") == (seen == 4)
+        assert ("    +59\n" in shown) == ("s\nv" in keys)
         assert ("x" in keys) == ("is not one of" in shown)
 
 
@@ -552,11 +694,13 @@ def test_questions_at_a_terminal(accepted: Project) -> None:
     accepted.scenarios("new", SOUND)
     shown, code = at_terminal(accepted.root, ["s", "a", "q"])
     assert code == exits.FAILED
-    assert "[1/4] new, 2 scenarios: scenarios/test_new/sound" in shown
-    assert "[2/4] changed: 1 entry of scenarios/test_sound/sound\n" in shown
-    assert "a accept, s skip, A accept all that follow, q quit: a\n" in shown
-    assert shown.endswith("1 change accepted, 3 left; 1 file written\n")
+    assert "[1/2] new, 2 scenarios: scenarios/test_new/sound" in shown
+    assert "[2/2] changed: 3 entries of scenarios/test_sound/sound\n" in shown
+    assert "everywhere the same: '!' added" in shown
+    choices = "a accept, s skip, v view all of it, A accept all that follow, q quit"
+    assert f"  {choices}: a\n" in shown
+    assert shown.endswith("1 change accepted, 1 left; 1 file written\n")
     shown, code = at_terminal(accepted.root, ["A"])
     assert code == exits.OK
-    assert shown.endswith("3 changes accepted, 0 left; 3 files written\n")
+    assert shown.endswith("1 change accepted, 0 left; 2 files written\n")
     assert accepted.run("gate").exit_code == exits.OK

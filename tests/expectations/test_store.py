@@ -273,6 +273,26 @@ def test_an_accept_that_was_killed_is_told_by_the_next_run(
     assert store.interrupted() == ""
 
 
+def test_observations_that_wait_are_never_read_as_expectations(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.apply({NAME: document()})
+    waiting = document(uses=("call()",))
+    assert store.save({NAME: waiting}) == (f"expect/{NAME}.new",)
+    assert (store.saved(), store.scenarios()) == ((NAME,), (NAME,))
+    assert (store.read(NAME), store.read_saved(NAME)) == (document(), waiting)
+    path, beside = store.path(NAME), store.path(NAME, ".new")
+    path.write_bytes(beside.read_bytes())
+    with pytest.raises(DamagedExpectFile, match="not by renaming the file"):
+        store.read(NAME)
+    store.apply({NAME: document()})
+    assert store.saved() == ()
+    beside.write_bytes(path.read_bytes())
+    with pytest.raises(DamagedExpectFile, match="expected 'everyorder observations"):
+        store.read_saved(NAME)
+    assert store.save({NAME: None}) == (f"expect/{NAME}.new",)
+    assert tree(tmp_path) == [f"expect/{NAME}.txt"]
+
+
 def test_permissions_stay(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.apply({NAME: document()})

@@ -1,0 +1,191 @@
+"""Judgements: an exploration compared with its expect file, as an exit code and a text.
+
+`gate` prints them, `review` offers what differs. A scenario that fails its exploration
+is not compared, and neither is one that skips itself; one that was explored with
+options of the user may reach fewer states, so its stale entries are not reported.
+
+The catalogue does not contain scenarios that a test function explores, or those of
+modules elsewhere. So a file is stale only if its module no longer exists, or does not
+define the name; if the module was not loaded, a variable counts, because it may be a
+scenario.
+"""
+
+import ast
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from everyorder.harness.base.errors import BadScenario, DamagedExpectFile, FileError
+from everyorder.harness.cli.command import (
+    CHANGED,
+    COMPARISON_CODES,
+    FAILURE_CODES,
+    NOT_LOADED,
+    OK,
+    STALE,
+    VERDICT_CODES,
+)
+from everyorder.harness.cli.task import Listing, Outcome
+from everyorder.harness.expectations import (
+    Comparison,
+    Document,
+    Store,
+    compare,
+    explain,
+)
+from everyorder.harness.exploration.catalogue import file_of
+from everyorder.harness.exploration.uncollected import statements_of
+from everyorder.harness.report import render
+from everyorder.harness.report.text import plural
+from everyorder.harness.report.verdict import Report, Unexplored
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One scenario's exit code, and the text that explains it ("" for OK).
+
+    `damage` is the fault of the expect file itself; `comparison` then assumes a missing
+    file, or is None if the file cannot be written. `skipped` is True for a scenario
+    that skipped itself, and `text` is the reason.
+    """
+
+    scenario: str
+    code: int
+    text: str = ""
+    comparison: Comparison | None = None
+    damage: str = ""
+    skipped: bool = False
+
+    @property
+    def is_expected(self) -> bool:
+        """Return True if it was explored, and all is as expected."""
+        return self.code == OK and not self.skipped
+
+    def skip_line(self) -> str:
+        """Return the reason for skipping, after the scenario's name."""
+        return f"skipped: {self.scenario}: {self.text}".rstrip(": ")
+
+
+def judge(
+    outcome: Outcome, store: Store, *, partial: bool = False, width: int = 80
+) -> Judgement:
+    """Compare one outcome with its expect file."""
+    if isinstance(outcome, Unexplored):
+        if not outcome.failed:
+            return Judgement(outcome.scenario, OK, outcome.reason, skipped=True)
+        code = FAILURE_CODES[outcome.verdict]
+        return Judgement(outcome.scenario, code, outcome.render())
+    if not outcome.passed:
+        code = VERDICT_CODES[outcome.verdict]
+        return Judgement(outcome.scenario, code, render(outcome, width=width))
+    return _compare_with_file(outcome, store, partial=partial)
+
+
+def _compare_with_file(
+    report: Report | Document, store: Store, *, partial: bool
+) -> Judgement:
+    command = f"everyorder review --accept {report.scenario}"
+    try:
+        expected = store.read(report.scenario)
+    except (BadScenario, FileError) as error:
+        return Judgement(report.scenario, CHANGED, str(error), None, str(error))
+    except DamagedExpectFile as error:
+        old = error.code == "OldExpectFile"
+        advice = "Write" if old else "Restore the file from version control, or write"
+        text = f"{error.damage}. {advice} what is observed now in its place: {command}"
+        against_nothing = compare(None, report, partial=partial)
+        return Judgement(report.scenario, CHANGED, text, against_nothing, error.damage)
+    comparison = compare(expected, report, partial=partial)
+    code = COMPARISON_CODES[comparison.verdict]
+    if code == OK:
+        return Judgement(report.scenario, OK, comparison=comparison)
+    text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
+    return Judgement(report.scenario, code, text, comparison)
+
+
+def judge_saved(store: Store) -> list[Judgement]:
+    """Compare every saved file of observations with its expect file."""
+    return [
+        _compare_with_file(document, store, partial=False)
+        for document in map(store.read_saved, store.saved())
+    ]
+
+
+def note_lines(store: Store, judgements: Sequence[Judgement]) -> list[str]:
+    """Return lines on the expect files as a whole: what to do about them."""
+    return [line for line in (old_line(judgements), store.interrupted()) if line]
+
+
+def old_line(judgements: Sequence[Judgement]) -> str:
+    """Return the line on expect files of an older format; "" if there are none."""
+    compared = (each.comparison for each in judgements)
+    count = sum(each is not None and each.is_old for each in compared)
+    if not count:
+        return ""
+    has = "has" if count == 1 else "have"
+    return (
+        f"{plural(count, 'expect file')} {has} an older format, which is still read; "
+        "everyorder review --accept all rewrites it"
+    )
+
+
+def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
+    """Return the judgements of modules that could not be loaded."""
+    codes = {**FAILURE_CODES, "failed": NOT_LOADED}
+    return [
+        Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
+    ]
+
+
+def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
+    """Return the paths of expect files without a scenario, sorted."""
+    return tuple(
+        name
+        for name in store.stale(listing.paths)
+        if not _may_exist(name, listing.root, listing.unknown, listing.loaded)
+    )
+
+
+def _may_exist(
+    name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
+) -> bool:
+    file, rest = file_of(name, root)
+    if file is None:
+        return False
+    source = file.relative_to(root).as_posix()
+    if source in unknown or not rest:
+        return True
+    return _defines(file, rest[0], variables=source not in loaded)
+
+
+def _defines(file: Path, name: str, *, variables: bool) -> bool:
+    """Return True if a file has a function or class of that name without parameters.
+
+    With `variables`, an assigned name counts, too.
+    """
+    plain = name.partition("[")[0]
+    body = statements_of(file)
+    if body is None:
+        return True
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    names = {each.name for each in body if isinstance(each, kinds)}
+    if variables:
+        assigning = (ast.Assign, ast.AnnAssign)
+        assigned = (each for each in body if isinstance(each, assigning))
+        nodes = (node for each in assigned for node in ast.walk(each))
+        stored = (node for node in nodes if isinstance(node, ast.Name))
+        names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
+    return any(plain == each or plain.startswith(f"{each}-") for each in names)
+
+
+def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
+    """Return the judgements of expect files without a scenario."""
+    return [
+        Judgement(
+            name,
+            STALE,
+            f"{store.name(name)} does not belong to any scenario; delete it: "
+            f"everyorder review --accept {name}",
+        )
+        for name in names
+    ]
