@@ -195,6 +195,7 @@ class FileError(HarnessError, OSError):
     """
 
     source: str = ""
+    scenario: str = ""
     reason: str = ""
     done: tuple[str, ...] = ()
     planned: int = 0
@@ -206,6 +207,9 @@ class FileError(HarnessError, OSError):
         cause, and accept again.
     AcceptInterrupted: interrupted; {written}. Accept again to write the rest, or
         restore the files from version control.
+    CannotRewriteArgument: {source}: expect= of {scenario} cannot be rewritten:
+        {reason}. Write expect="" in the call that makes the scenario, or omit expect=
+        for an expect file.
     CannotWriteReport: no report can be written to {source}: {reason}
     CannotWriteScenario: {source} cannot be written: {reason}
     """

@@ -25,9 +25,11 @@ from everyorder.harness.expectations import (
     DiffClass,
     Document,
     Edit,
+    InlineEdit,
     Key,
     accept,
     classes,
+    edit_of,
     edits_of,
     render,
 )
@@ -247,17 +249,37 @@ def changes(
 
 def documents(accepted: Sequence[ReviewChange]) -> Mapping[str, Document | None]:
     """Return the documents to write for accepted changes; None for a file to delete."""
-    parts: dict[str, list[ChangedScenario]] = {}
+    return {
+        scenario: None if comparison is None else _document(comparison, parts)
+        for scenario, comparison, parts in _accepted(accepted)
+        if comparison is None or comparison.place is None
+    }
+
+
+def inline_edits(accepted: Sequence[ReviewChange]) -> list[InlineEdit]:
+    """Return the arguments `expect=` to rewrite for accepted changes."""
+    edits = [
+        edit_of(comparison, _document(comparison, parts))
+        for _, comparison, parts in _accepted(accepted)
+        if comparison is not None
+    ]
+    return [edit for edit in edits if edit is not None]
+
+
+def _accepted(
+    accepted: Sequence[ReviewChange],
+) -> Iterator[tuple[str, Comparison | None, list[ChangedScenario]]]:
+    """Yield the parts of each scenario; those of an obsolete file are separate."""
+    parts: dict[tuple[str, bool], list[ChangedScenario]] = {}
     for change in accepted:
         for part in change.parts:
-            parts.setdefault(part.scenario, []).append(part)
-    return {scenario: _document(each) for scenario, each in parts.items()}
+            key = part.scenario, part.comparison is None
+            parts.setdefault(key, []).append(part)
+    for (scenario, _), each in parts.items():
+        yield scenario, each[0].comparison, each
 
 
-def _document(parts: Sequence[ChangedScenario]) -> Document | None:
-    comparison = parts[0].comparison
-    if comparison is None:
-        return None
+def _document(comparison: Comparison, parts: Sequence[ChangedScenario]) -> Document:
     keys: set[Key] = set()
     for part in parts:
         if part.keys is None:

@@ -12,7 +12,7 @@ scenario.
 
 import ast
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everyorder.harness.base.errors import BadScenario, DamagedExpectFile, FileError
@@ -55,11 +55,18 @@ class Judgement:
     comparison: Comparison | None = None
     damage: str = ""
     skipped: bool = False
+    # The scenario has `expect=False`.
+    uncompared: bool = False
 
     @property
     def is_expected(self) -> bool:
         """Return True if it was explored, and all is as expected."""
-        return self.code == OK and not self.skipped
+        return self.code == OK and not self.skipped and not self.uncompared
+
+    @property
+    def is_failing(self) -> bool:
+        """Return True if there is nothing that could be accepted."""
+        return self.comparison is None and not self.skipped and not self.uncompared
 
     def skip_line(self) -> str:
         """Return the reason for skipping, after the scenario's name."""
@@ -78,6 +85,8 @@ def judge(
     if not outcome.passed:
         code = VERDICT_CODES[outcome.verdict]
         return Judgement(outcome.scenario, code, render(outcome, width=width))
+    if outcome.expect is False:
+        return Judgement(outcome.scenario, OK, uncompared=True)
     return _compare_with_file(outcome, store, partial=partial)
 
 
@@ -86,7 +95,7 @@ def _compare_with_file(
 ) -> Judgement:
     command = f"everyorder review --accept {report.scenario}"
     try:
-        expected = store.read(report.scenario)
+        comparison = store.compare(report, partial=partial)
     except (BadScenario, FileError) as error:
         return Judgement(report.scenario, CHANGED, str(error), None, str(error))
     except DamagedExpectFile as error:
@@ -94,12 +103,19 @@ def _compare_with_file(
         advice = "Write" if old else "Restore the file from version control, or write"
         text = f"{error.damage}. {advice} what is observed now in its place: {command}"
         against_nothing = compare(None, report, partial=partial)
+        if isinstance(report, Report):
+            inline = report.expect or None
+            against_nothing = replace(
+                against_nothing, place=report.place, inline=inline
+            )
         return Judgement(report.scenario, CHANGED, text, against_nothing, error.damage)
-    comparison = compare(expected, report, partial=partial)
     code = COMPARISON_CODES[comparison.verdict]
     if code == OK:
         return Judgement(report.scenario, OK, comparison=comparison)
-    text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
+    name = store.name(report.scenario)
+    if comparison.place is not None:
+        name = f"{report.scenario}, by its argument expect="
+    text = f"{name}: {explain(comparison, command)}"
     return Judgement(report.scenario, code, text, comparison)
 
 
@@ -137,12 +153,22 @@ def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
     ]
 
 
-def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
-    """Return the paths of expect files without a scenario, sorted."""
+def stale_files(
+    store: Store, listing: Listing, outcomes: Sequence[Outcome] = ()
+) -> tuple[str, ...]:
+    """Return the paths of expect files that no scenario uses, sorted."""
+    # A scenario with `expect=` has no file; the outcome says so.
+    fileless = {
+        each.scenario
+        for each in outcomes
+        if isinstance(each, Report) and each.expect is not None
+    }
+    used = [path for path in listing.paths if path not in fileless]
     return tuple(
         name
-        for name in store.stale(listing.paths)
-        if not _may_exist(name, listing.root, listing.unknown, listing.loaded)
+        for name in store.stale(used)
+        if name in fileless
+        or not _may_exist(name, listing.root, listing.unknown, listing.loaded)
     )
 
 

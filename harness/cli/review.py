@@ -22,7 +22,12 @@ from pathlib import Path
 import click
 
 from everyorder.harness.base.errors import NotFound
-from everyorder.harness.cli.changes import ReviewChange, changes, documents
+from everyorder.harness.cli.changes import (
+    ReviewChange,
+    changes,
+    documents,
+    inline_edits,
+)
 from everyorder.harness.cli.command import FAILED, OK, console, paths_argument
 from everyorder.harness.cli.judgement import (
     Judgement,
@@ -123,6 +128,8 @@ def review(
                 # A scenario of a module that does not load may have the name.
                 _check_names(accept, (*listing.paths, *stale))
             outcomes = runner.explore(listing.tasks, console())
+            if not paths:
+                stale = stale_files(store, listing, outcomes)
         judgements = [judge(each, store) for each in outcomes]
         broken = listing.broken
     is_failing = _print_obstacles(judgements, broken, store)
@@ -150,9 +157,7 @@ def _print_obstacles(
     judgements: Sequence[Judgement], broken: Sequence[Unexplored], store: Store
 ) -> bool:
     """Print what cannot be accepted, and the last accept if it was interrupted."""
-    failing = [
-        each for each in judgements if each.comparison is None and not each.skipped
-    ]
+    failing = [each for each in judgements if each.is_failing]
     for each in failing:
         why = each.damage or f"{each.scenario} fails; see everyorder run"
         click.echo(f"not to be accepted: {why}")
@@ -169,9 +174,15 @@ def _print_obstacles(
 def _save(store: Store, judgements: Sequence[Judgement], *, everything: bool) -> None:
     """Write what differs, and delete what was saved of scenarios that do not."""
     found = [each.comparison for each in judgements if each.comparison is not None]
+    inline = [each.found.scenario for each in found if each.place is not None]
     pending = {
-        each.found.scenario: None if each.passed else each.found for each in found
+        each.found.scenario: None if each.passed else each.found
+        for each in found
+        if each.place is None
     }
+    if inline:
+        text = "accepted by `everyorder review`, not saved, because of expect="
+        click.echo(f"{text}: {', '.join(inline)}")
     # A run of some of the scenarios does not decide about the others.
     gone = set(store.saved()).difference(pending) if everything else ()
     for name in store.save({**dict.fromkeys(gone), **pending}):
@@ -183,7 +194,8 @@ def _write(store: Store, accepted: Sequence[ReviewChange], left: int) -> None:
     """Write the accepted changes, and print what was done."""
     to_do = documents(accepted)
     deleting = {store.name(name) for name, text in to_do.items() if text is None}
-    touched = store.apply(to_do) if to_do else ()
+    inline = inline_edits(accepted)
+    touched = store.apply(to_do, inline) if to_do or inline else ()
     for name in touched:
         click.echo(f"{'deleted' if name in deleting else 'written'}: {name}")
     deleted = len(deleting.intersection(touched))

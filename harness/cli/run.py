@@ -354,7 +354,8 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     ]
     judgements += broken_judgements(listing.broken)
     if not paths:
-        judgements += stale_judgements(store, stale_files(store, listing))
+        stale = stale_files(store, listing, outcomes)
+        judgements += stale_judgements(store, stale)
     for each in sorted(judgements, key=lambda judgement: judgement.code):
         if each.code != OK:
             click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
@@ -371,9 +372,11 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
         click.echo(line)
     counts = Counter(each.code for each in judgements)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
-    counts_text = (
-        f"{plural(len(outcomes), 'scenario')}, {counts[OK] - len(skipped)} as expected"
-    )
+    expected = sum(each.is_expected for each in judgements)
+    counts_text = f"{plural(len(outcomes), 'scenario')}, {expected} as expected"
+    uncompared = sum(each.uncompared for each in judgements)
+    if uncompared:
+        counts_text += f", {uncompared} compared with nothing (expect=False)"
     if skipped:
         counts_text += f", {len(skipped)} skipped"
     click.echo(f"gate: {counts_text}; exit code {code}")

@@ -20,10 +20,12 @@ from everyorder.harness.expectations.document import (
 )
 from everyorder.harness.expectations.edits import Edit, edits_of
 from everyorder.harness.expectations.file_format import parse, render
+from everyorder.harness.expectations.inline import InlineEdit, edit_of, inline_text
 from everyorder.harness.expectations.journal import Journal, Reading, read_all
-from everyorder.harness.expectations.store import Store, forbidden
+from everyorder.harness.expectations.store import FOLDER, Store, forbidden
 
 __all__ = [
+    "FOLDER",
     "FORMAT",
     "Body",
     "Comparison",
@@ -31,6 +33,7 @@ __all__ = [
     "Digest",
     "Document",
     "Edit",
+    "InlineEdit",
     "Journal",
     "Key",
     "Reading",
@@ -39,10 +42,12 @@ __all__ = [
     "classes",
     "compare",
     "document_of",
+    "edit_of",
     "edits_of",
     "explain",
     "forbidden",
     "headline",
+    "inline_text",
     "key_of",
     "parse",
     "read_all",

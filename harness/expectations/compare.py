@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import Literal, TypeAlias
 
+from everyorder.harness.base.place import Place
 from everyorder.harness.expectations.document import (
     Digest,
     Document,
@@ -50,6 +51,9 @@ class Comparison:
     changed: tuple[Key, ...]
     stale: tuple[Key, ...]
     unchanged: int
+    # The argument `expect=` that has the expectations, and its text; or an expect file.
+    place: Place | None = None
+    inline: str | None = None
 
     @property
     def verdict(self) -> Verdict:

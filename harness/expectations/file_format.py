@@ -137,6 +137,17 @@ def parse(text: str, source: str = "expect file", *, saved: bool = False) -> Doc
     return _LineCursor(text, source, SAVED_TITLE if saved else TITLE).document()
 
 
+def parse_sections(
+    text: str, source: str, *, ordered: bool, steps: int
+) -> tuple[Entry, ...]:
+    """Return the entries of a text that has the sections of a file, without a header.
+
+    Raises:
+        DamagedExpectFile: no document renders as `text`; line 2 is its first line.
+    """
+    return _LineCursor(f"\n{text}", source, TITLE).sections(ordered, steps)
+
+
 class _LineCursor:
     """A cursor over the lines."""
 
@@ -169,6 +180,14 @@ class _LineCursor:
             self._fail(f"the file holds {count}; it may have been cut off")
         self._check_layout(_text(document, f"{self.title}{version}", lines))
         return document
+
+    def sections(self, ordered: bool, steps: int) -> tuple[Entry, ...]:
+        self._check_form()
+        entries = self._entries(ordered, steps)
+        pinned = "" if ordered else None
+        document = Document("", ("",) * steps, (), pinned, entries)
+        self._check_layout("\n".join(sections(document)) + "\n")
+        return entries
 
     def _counts(self) -> Counts:
         """Return the last lines of the header as a function of the document."""

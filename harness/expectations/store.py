@@ -14,8 +14,9 @@ Rules:
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -25,8 +26,14 @@ from everyorder.harness.base.errors import (
     FileError,
     WritesForbidden,
 )
-from everyorder.harness.expectations.document import Document
+from everyorder.harness.expectations.compare import Comparison, compare
+from everyorder.harness.expectations.document import Document, document_of
 from everyorder.harness.expectations.file_format import parse, render
+from everyorder.harness.expectations.inline import (
+    InlineEdit,
+    expected_inline,
+    rewritten,
+)
 from everyorder.harness.expectations.names import (
     PENDING,
     SUFFIX,
@@ -38,6 +45,7 @@ from everyorder.harness.expectations.writing import (
     reason_of,
     replace_files,
 )
+from everyorder.harness.report.verdict import Report
 
 VARIABLE = "CI"
 _OFF = ("", "0", "false", "no", "off")
@@ -138,8 +146,66 @@ class Store:
         alive = set(known)
         return tuple(name for name in self.scenarios() if name not in alive)
 
-    def apply(self, documents: Mapping[str, Document | None]) -> tuple[str, ...]:
-        """Write these documents, and delete the files of those that are None.
+    def compare(
+        self, actual: Report | Document, *, partial: bool = False
+    ) -> Comparison:
+        """Compare observations with the scenario's argument `expect=`, or its file.
+
+        `partial` is as for `compare`.
+
+        Raises:
+            BadScenario, FileError, DamagedExpectFile: as `read`.
+        """
+        if isinstance(actual, Document) or not isinstance(actual.expect, str):
+            return compare(self.read(actual.scenario), actual, partial=partial)
+        found = document_of(actual)
+        return replace(
+            compare(expected_inline(actual.expect, found), found, partial=partial),
+            place=actual.place,
+            inline=actual.expect,
+        )
+
+    def check_rewritable(self, edit: InlineEdit) -> None:
+        """Check that an argument `expect=` can be rewritten.
+
+        Raises:
+            FileError: it cannot.
+        """
+        self._rewritten([edit])
+
+    def _rewritten(self, edits: Iterable[InlineEdit]) -> dict[Path, bytes | None]:
+        """Return the new content of the source files, each file once."""
+        files: dict[Path, list[InlineEdit]] = {}
+        for edit in edits:
+            files.setdefault(Path(edit.place.file), []).append(edit)
+        contents: dict[Path, bytes | None] = {}
+        for file, group in files.items():
+            if not file.is_relative_to(self.root):
+                raise FileError(
+                    code="CannotRewriteArgument",
+                    source=str(file),
+                    scenario=group[0].scenario,
+                    reason=f"the file is outside of {self.root}",
+                )
+            name = file.relative_to(self.root).as_posix()
+            try:
+                data = file.read_bytes()
+            except OSError as error:
+                raise FileError(
+                    code="CannotRewriteArgument",
+                    source=name,
+                    scenario=group[0].scenario,
+                    reason=reason_of(error),
+                ) from None
+            contents[file] = rewritten(name, data, group)
+        return contents
+
+    def apply(
+        self,
+        documents: Mapping[str, Document | None],
+        inline: Sequence[InlineEdit] = (),
+    ) -> tuple[str, ...]:
+        """Write these documents and arguments; delete the files of those that are None.
 
         Returns the names of the files that were written or deleted.
 
@@ -151,13 +217,16 @@ class Store:
             WritesForbidden: the process runs under continuous integration; nothing was
                 written.
         """
-        touched = self._apply(documents, SUFFIX)
+        touched = self._apply(documents, SUFFIX, inline)
         for name in documents:
             self.path(name, PENDING).unlink(missing_ok=True)
         return touched
 
     def _apply(
-        self, documents: Mapping[str, Document | None], suffix: str
+        self,
+        documents: Mapping[str, Document | None],
+        suffix: str,
+        inline: Sequence[InlineEdit] = (),
     ) -> tuple[str, ...]:
         error = forbidden()
         if error is not None:
@@ -174,7 +243,8 @@ class Store:
                 plan[path] = text.encode()
         check_collisions(new, set(self.scenarios()).difference(documents))
         with self._lock():
-            return replace_files(self.root, plan)
+            # Read under the lock: each file is rewritten from its current content.
+            return replace_files(self.root, {**plan, **self._rewritten(inline)})
 
     def saved(self) -> tuple[str, ...]:
         """Return the scenarios with observations that wait for a decision, sorted."""

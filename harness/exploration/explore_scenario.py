@@ -98,6 +98,8 @@ def empty_report(scenario: Scenario) -> Report:
         pairs=tuple(sorted(scenario.relations.pairs)),
         again=scenario.relations.again,
         ends=scenario.relations.ends,
+        expect=scenario.expect,
+        place=scenario.place,
     )
 
 

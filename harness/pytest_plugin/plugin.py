@@ -27,7 +27,7 @@ Rules:
 import os
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,10 +42,10 @@ from everyorder.harness.base.errors import (
 from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress
 from everyorder.harness.expectations import (
     Comparison,
-    Document,
     Journal,
     Store,
     compare,
+    edit_of,
     explain,
     render,
 )
@@ -85,6 +85,10 @@ BLANK = {
     "proven": False,
     "notes": (),
     "document": None,
+    # True if the scenario has `expect=` instead of an expect file.
+    "fileless": False,
+    # The place and the old text of the argument that has the expectations.
+    "inline": None,
 }
 
 
@@ -177,7 +181,7 @@ class ExploringProcess:
     ) -> str | None:
         """Return why the test fails, or None; append the result to the journal."""
         if not report.passed:
-            self._record(report, item, None)
+            self._record(report, item, None, report.verdict)
             return _violation_text(report, item)
         return self._compare(report, item, partial=partial)
 
@@ -188,26 +192,36 @@ class ExploringProcess:
     def _compare(
         self, report: Report, item: pytest.Item, *, partial: bool
     ) -> str | None:
-        comparison = compare(self._expected(report.scenario), report, partial=partial)
+        if report.expect is False:
+            self._record(report, item, None, "not compared")
+            return None
+        comparison = self._comparison(report, partial=partial)
         differs = not comparison.passed or comparison.is_old
         accepted = differs and self.options.accepts(
             report.scenario, item.nodeid, only_new=comparison.only_new
         )
-        self._record(report, item, comparison, accepted)
+        if accepted and (edit := edit_of(comparison, comparison.found)):
+            # Refused here, the test fails; later, nothing at all could be written.
+            self.store.check_rewritable(edit)
+        self._record(report, item, comparison, comparison.verdict, accepted)
         if not comparison.passed and not accepted:
             return self._mismatch(comparison, item)
         return None
 
-    def _expected(self, scenario: str) -> Document | None:
+    def _comparison(self, report: Report, *, partial: bool) -> Comparison:
         try:
-            return self.store.read(scenario)
+            return self.store.compare(report, partial=partial)
         except DamagedExpectFile:
-            if self.options.update == ALL:
-                return None
-            raise
+            if self.options.update != ALL:
+                raise
+            against_nothing = compare(None, report, partial=partial)
+            inline = report.expect or None
+            return replace(against_nothing, place=report.place, inline=inline)
 
     def _mismatch(self, comparison: Comparison, item: pytest.Item) -> str:
         name = self.store.name(comparison.found.scenario)
+        if comparison.place is not None:
+            name = f"{comparison.found.scenario}, by its argument expect="
         return (
             f"{name}: {explain(comparison, '--everyorder-update')}\n"
             f"    pytest {shlex.quote(item.nodeid)} --everyorder-update"
@@ -218,6 +232,7 @@ class ExploringProcess:
         report: Report,
         item: pytest.Item,
         comparison: Comparison | None,
+        verdict: str,
         accepted: bool = False,
     ) -> None:
         notes = notes_of(report)
@@ -225,7 +240,8 @@ class ExploringProcess:
         self._append(
             report.scenario,
             item,
-            report.verdict if comparison is None else comparison.verdict,
+            verdict,
+            fileless=report.expect is not None,
             old=comparison is not None and comparison.is_old and not accepted,
             states=len(report.exploration.states),
             transitions=report.exploration.executed.transitions,
@@ -234,6 +250,7 @@ class ExploringProcess:
             proven=notes.proven,
             notes=notes.texts,
             document=render(document) if document else None,
+            inline=_inline(comparison) if accepted and comparison else None,
         )
 
     def _append(
@@ -242,6 +259,13 @@ class ExploringProcess:
         """Append the result of a scenario to the journal."""
         own = {"scenario": scenario, "node": item.nodeid, "verdict": verdict}
         self.journal.append({**BLANK, **own, **values})
+
+
+def _inline(comparison: Comparison) -> dict[str, object] | None:
+    """Return the argument that has the expectations, as JSON values."""
+    if comparison.place is None:
+        return None
+    return {"place": asdict(comparison.place), "before": comparison.inline}
 
 
 def _drop_our_frames(error: BaseException) -> None:

@@ -39,7 +39,8 @@ from urllib.parse import quote
 import pytest
 
 from everyorder.harness.base.errors import FileError, HarnessError
-from everyorder.harness.expectations import Store, parse, read_all
+from everyorder.harness.base.place import Place
+from everyorder.harness.expectations import FOLDER, InlineEdit, Store, parse, read_all
 from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import (
     OPERATION_SECONDS,
@@ -260,6 +261,7 @@ _WORDS = {
     "unchanged": "as expected",
     "accepted": "accepted",
     "not written": "not written",
+    "not compared": "compared with nothing (expect=False)",
     "missing": "missing",
     "changed": "changed",
     "stale": "with stale entries",
@@ -290,6 +292,8 @@ class Summary:
     old: int = 0
     written: int = 0
     deleted: int = 0
+    # Source files with `expect=`.
+    rewritten: int = 0
     stale: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
     # Steps that fail whatever is active.
@@ -318,6 +322,8 @@ class Summary:
         for count, done in ((self.written, "written"), (self.deleted, "deleted")):
             if count:
                 text += f"; {plural(count, 'expect file')} {done}"
+        if self.rewritten:
+            text += f"; {plural(self.rewritten, 'source file')} rewritten"
         return text
 
     def silent_line(self) -> str:
@@ -398,27 +404,36 @@ def finish(
     unknown: tuple[str, ...] = ()
     if _is_whole(config, exitstatus) and not reading.damage:
         unknown = _stale(store, results, reading.records, passed)
-    documents = {
+    accepted = {
         scenario: parse(record["document"], scenario)
         for scenario, record in results.items()
         if record["accepted"] and scenario not in claimed_twice
     }
+    inline = [
+        InlineEdit(scenario, Place(**at["place"]), at["before"], document)
+        for scenario, document in accepted.items()
+        if (at := results[scenario]["inline"])
+    ]
+    fileless = {edit.scenario for edit in inline}
+    documents = {name: each for name, each in accepted.items() if name not in fileless}
     obsolete = unknown if options.update == ALL else ()
     touched: tuple[str, ...] = ()
     failed = False
     try:
-        if documents or obsolete:
-            touched = store.apply({**documents, **dict.fromkeys(obsolete)})
+        if accepted or obsolete:
+            touched = store.apply({**documents, **dict.fromkeys(obsolete)}, inline)
     except HarnessError as error:
         failed = True
         # Files are replaced one by one, so some of them may be written by now.
         touched = error.done if isinstance(error, FileError) else ()
         summary.problems.append(f"not written: {error}")
     summary.deleted = len(set(map(store.name, obsolete)) & set(touched))
-    summary.written = len(touched) - summary.deleted
+    in_folder = sum(name.startswith(f"{FOLDER}/") for name in touched)
+    summary.rewritten = len(touched) - in_folder
+    summary.written = in_folder - summary.deleted
     for scenario, record in results.items():
         if record["accepted"]:
-            was_written = scenario in documents and not failed
+            was_written = scenario in accepted and not failed
             is_done = was_written or store.name(scenario) in touched
             summary.verdicts["accepted" if is_done else "not written"] += 1
     summary.stale = tuple(
@@ -477,8 +492,10 @@ def _stale(
             spared.update(map(path_of, nodes))
         elif record["kind"] == "skipped":
             spared.add(path_of(record["node"]))
+    # A scenario with `expect=` does not use its file.
+    fileless = {name for name, record in results.items() if record["fileless"]}
     return tuple(
         name
-        for name in store.stale(current)
-        if not any(is_below(name, base) for base in spared)
+        for name in store.stale(current - fileless)
+        if name in fileless or not any(is_below(name, base) for base in spared)
     )

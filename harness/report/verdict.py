@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any, Literal, TypeAlias, get_args
 
+from everyorder.harness.base.place import Place
 from everyorder.harness.engine.protocol import (
     EVERY_ORDER,
     History,
@@ -97,6 +98,10 @@ class Report:
     again: frozenset[int] = frozenset()
     # The steps that an operation ends.
     ends: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    # What the scenario expects: None for its expect file, a text, or False for nothing.
+    expect: str | Literal[False] | None = None
+    # The call that has this text.
+    place: Place | None = None
 
     @property
     def verdict(self) -> Verdict:

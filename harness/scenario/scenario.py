@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, Literal, Never, TypeAlias
 
 from everyorder.harness.base.errors import NotAScenario
+from everyorder.harness.base.place import Place, place_of_call
 from everyorder.harness.engine.protocol import Relations
 from everyorder.harness.scenario.mistakes import check_known, check_takes, name_of
 from everyorder.harness.scenario.relations import declared_of, relations_of
@@ -67,6 +68,9 @@ class Scenario:
             if a registry is global to the process.
         reset: removes the traces of a registry from the process; called with the
             registry, or without arguments, after its last use.
+        expect: False to compare the observations with nothing; or their text, in the
+            form of an expect file's sections, instead of a file. Begin with expect="":
+            accepting writes the text in its place. None for an expect file.
         name: shown in reports; a module's scenarios are named after their variable.
 
     `create`, `observe` and `reset` may be coroutine functions, with `create` given.
@@ -93,6 +97,8 @@ class Scenario:
     ignore: tuple[str, ...] = ()
     isolation: Isolation = None
     reset: Callable[..., Any] | None = None
+    expect: str | Literal[False] | None = field(default=None, compare=False)
+    place: Place | None = field(default=None, compare=False)
     name: str = ""
     source: str = ""
     digest: str = field(default="", compare=False)
@@ -115,6 +121,7 @@ class Scenario:
         ignore: Iterable[str] = (),
         isolation: Isolation = None,
         reset: Callable[..., Any] | None = None,
+        expect: str | Literal[False] | None = None,
         name: str = "",
         source: str = "",
         **unknown: Never,
@@ -158,6 +165,11 @@ class Scenario:
             raise NotAScenario(
                 found=f"isolation={isolation!r}", wanted="'fork', 'spawn' or None"
             )
+        if expect is not None and expect is not False and not isinstance(expect, str):
+            raise NotAScenario(
+                found=f"expect={expect!r}",
+                wanted="a text, False (compared with nothing) or None (an expect file)",
+            )
         values = {
             "steps": tuple(steps),
             "uses": tuple(uses),
@@ -175,6 +187,8 @@ class Scenario:
             "ignore": (ignore,) if isinstance(ignore, str) else tuple(ignore),
             "isolation": isolation,
             "reset": reset,
+            "expect": expect,
+            "place": place_of_call() if isinstance(expect, str) else None,
             "name": name,
             "source": source,
         }

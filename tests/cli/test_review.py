@@ -367,6 +367,56 @@ def test_saved_observations_are_decided_on_without_exploring(
     assert accepted.run("gate").exit_code == exits.OK
 
 
+FREE = """
+free = Scenario(add("a"), create=list, observe=shown, expect=False)
+inline = Scenario(
+    add("a"),
+    create=list,
+    observe=shown,
+    expect="",
+)
+"""
+
+
+def test_expectations_in_the_source_and_none_at_all(project: Project) -> None:
+    path = project.scenarios("sound", SOUND.partition("sound = ")[0] + FREE)
+    result = project.run("review", "--accept", "new")
+    assert result.output == (
+        "written: tests/scenarios/test_sound.py\n"
+        "1 change accepted, 0 left; 1 file written\n"
+    )
+    assert path.read_text().endswith(
+        'expect="""\n    == {} ==\n    state: \\\\e\n\n    == {1} ==\n'
+        '    state:\n      a\n    """,\n)\n'
+    )
+    gate = project.run("gate")
+    assert gate.exit_code == exits.OK
+    assert gate.output.endswith(
+        "gate: 2 scenarios, 1 as expected, 1 compared with nothing (expect=False); "
+        "exit code 0\n"
+    )
+    path.write_text(path.read_text().replace("      a\n", "      b\n"))
+    gate = project.run("gate")
+    assert gate.exit_code == exits.CHANGED
+    assert (
+        "scenarios/test_sound/inline, by its argument expect=: not as expected: 1 "
+        "changed of 2 entries, first {1}; everyorder review --accept "
+        "scenarios/test_sound/inline accepts it\n"
+    ) in gate.output
+    # A file that was used before `expect=` is stale.
+    for name in ("free", "inline"):
+        project.write(f"expect/scenarios/test_sound/{name}.txt", "")
+    result = project.run("review", "--accept", "all")
+    assert result.exit_code == exits.OK
+    assert result.output == (
+        "deleted: expect/scenarios/test_sound/free.txt\n"
+        "deleted: expect/scenarios/test_sound/inline.txt\n"
+        "written: tests/scenarios/test_sound.py\n"
+        "2 changes accepted, 0 left; 1 file written, 2 deleted\n"
+    )
+    assert project.run("gate").exit_code == exits.OK
+
+
 def test_saved_observations_that_are_as_expected_are_deleted(accepted: Project) -> None:
     accepted.scenarios("sound", SHOUTING)
     accepted.run("review", "--save")
