@@ -7,9 +7,11 @@ from .engine import Violation as Violation
 from .exploration.explore_scenario import explore as explore
 from .tools.imports import of_imports as of_imports
 from .report.verdict import Report as Report
+from .scenario import Normaliser as Normaliser
 from .scenario import Scenario as Scenario
 from .scenario import Step as Step
 from .scenario import UseStep as UseStep
+from .scenario import normaliser as normaliser
 from .scenario import step as step
 from .scenario import steps as steps
 from .scenario import use as use

@@ -149,8 +149,10 @@ class _Groups:
         part: ChangedScenario,
         lines: tuple[str, ...],
         edits: tuple[Edit, ...] = (),
+        *,
+        like: object = None,
     ) -> None:
-        likeness = verdict, edits or lines
+        likeness = verdict, like or edits or lines
         self._heads[likeness] = verdict, edits
         self._groups.setdefault(likeness, []).append((part, Passage("", lines)))
 
@@ -217,6 +219,10 @@ def changes(
         elif comparison.passed:
             older = (f"-format {comparison.expected.format}", f"+format {FORMAT}")
             groups.add("older format", replace(part, keys=()), older)
+        elif comparison.cause:
+            # One cause, one decision, whatever its effects.
+            whole = (comparison.cause, *_class_lines(classes(comparison)))
+            groups.add("other normalisers", part, whole, like=comparison.cause)
         elif not comparison.divisible:
             lines = (*_header_lines(comparison), *_class_lines(classes(comparison)))
             passage = Passage("", lines)

@@ -88,6 +88,17 @@ class Comparison:
         )
 
     @property
+    def cause(self) -> str:
+        """Return a sentence on another chain of normalisers; "" if it is the same."""
+        if self.expected is None or "normalisers" not in self.fields:
+            return ""
+        old, new = (
+            "; ".join(each.normalisers) or "none"
+            for each in (self.expected, self.found)
+        )
+        return f"the normalisers have changed, from {old} to {new}"
+
+    @property
     def only_new(self) -> bool:
         """Return True if accepting the comparison only adds entries."""
         if self.expected is None:
@@ -232,6 +243,8 @@ def explain(comparison: Comparison, flag: str) -> str:
     lines = [headline(comparison, flag)]
     if comparison.expected is None:
         return lines[0]
+    if comparison.cause:
+        lines.append(f"  cause: {comparison.cause}; the registry may be as before")
     for name, differing in header_diffs(comparison):
         lines.append(f"  header, {name}:")
         lines += [f"    {line}" for line in differing]

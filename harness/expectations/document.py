@@ -416,6 +416,8 @@ class Document:
     uses: tuple[str, ...]
     pinned: str | None
     entries: tuple[Entry, ...]
+    # The functions that the texts went through, with their versions.
+    normalisers: tuple[str, ...] = ()
     format: int = field(default=FORMAT, compare=False)
 
     @property
@@ -453,6 +455,7 @@ class Document:
             "steps": self.steps,
             "uses": self.uses,
             "pinned": () if self.pinned is None else (self.pinned,),
+            "normalisers": self.normalisers,
         }
 
 
@@ -468,6 +471,7 @@ def document_of(report: Report) -> Document:
         steps=report.steps,
         uses=report.uses,
         pinned=report.pinned,
+        normalisers=report.normalisers,
         entries=tuple(sorted(entries, key=lambda entry: entry[0].rank)),
     )
 

@@ -7,6 +7,8 @@
     uses:                                          absent if there are none
       1  call("demo::add", "cpu")
     pinned: the newest kernel wins                 absent if nothing is pinned
+    normalisers:                                   absent if there are none
+      1  mask_ids, version 2
     entries: 2 states, 0 failing transitions
 
     == {} ==
@@ -67,9 +69,9 @@ READ = 2
 REFUSED = (1,)
 
 # Header fields that are lists of numbered lines; the others are one line each.
-NUMBERED = ("steps", "uses")
+NUMBERED = ("steps", "uses", "normalisers")
 # Fields that are omitted if they are empty.
-OPTIONAL = ("uses", "pinned")
+OPTIONAL = ("uses", "pinned", "normalisers")
 
 
 def render(document: Document, *, saved: bool = False) -> str:
@@ -122,7 +124,7 @@ _EXPLORED = re.compile(
     r"\d+ states?, (\d{1,18}) transitions?, \d+ failing transitions?", re.ASCII
 )
 # The fields before the counts.
-FIELDS = ("scenario", "steps", "uses", "pinned")
+FIELDS = ("scenario", "steps", "uses", "pinned", "normalisers")
 Counts: TypeAlias = Callable[[Document], tuple[str, ...]]
 
 
@@ -170,6 +172,7 @@ class _LineCursor:
             steps=header["steps"],
             uses=header["uses"],
             pinned=pinned,
+            normalisers=header["normalisers"],
             entries=self._entries(pinned is not None, len(header["steps"])),
             format=version,
         )

@@ -33,11 +33,13 @@ from everyorder.harness.engine import (
 )
 from everyorder.harness.engine import explore as explore_system
 from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.expectations.document import pairs_of
 from everyorder.harness.exploration.confirmation import LEAK_WITHOUT_ORDER, confirmed
 from everyorder.harness.processes.fork import CAN_FORK, end_with_parent
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.watch import Subject
 from everyorder.harness.report.verdict import NO_EXPLORATION, Report
+from everyorder.harness.scenario.normalisers import normalised
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.isolation import (
     ForkedCopies,
@@ -100,6 +102,7 @@ def empty_report(scenario: Scenario) -> Report:
         ends=scenario.relations.ends,
         expect=scenario.expect,
         place=scenario.place,
+        normalisers=tuple(map(str, scenario.normalisers)),
     )
 
 
@@ -184,10 +187,32 @@ def explore(
                 )
         report = replace(empty_report(scenario), exploration=exploration)
         report = retry(lambda: confirmed(report, system))
+    exploration = report.exploration
     if scenario.create is not None and scenario.isolation is None:
-        exploration = _with_leftover(scenario, report.exploration)
-        return replace(report, exploration=exploration)
-    return report
+        exploration = _with_leftover(scenario, exploration)
+    if scenario.normalisers:
+        exploration = _with_normalised_texts(scenario, exploration)
+    return replace(report, exploration=exploration)
+
+
+def _with_normalised_texts(scenario: Scenario, exploration: Exploration) -> Exploration:
+    """Return the exploration with the texts that are compared with what is expected.
+
+    Violations keep the texts that were observed.
+    """
+
+    def fit(observation: Hashable) -> Hashable:
+        return tuple(
+            (title, normalised(text, scenario.normalisers))
+            for title, text in pairs_of(observation)
+        )
+
+    return replace(
+        exploration,
+        states={state: fit(each) for state, each in exploration.states.items()},
+        failures={at: fit(each) for at, each in exploration.failures.items()},
+        refusals={at: fit(each) for at, each in exploration.refusals.items()},
+    )
 
 
 # What registries left in this process, by the function that creates them: the scenario

@@ -102,6 +102,8 @@ class Report:
     expect: str | Literal[False] | None = None
     # The call that has this text.
     place: Place | None = None
+    # The normalisers of the observed texts, with their versions.
+    normalisers: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

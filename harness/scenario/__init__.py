@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from everyorder.harness.scenario.normalisers import Normaliser, normaliser
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Step, UseStep, step, steps, use
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROBES",
+    "Normaliser",
     "ProbeMode",
     "ProbeSubclass",
     "Scenario",
@@ -60,6 +62,7 @@ __all__ = [
     "look_up",
     "merges_alias_kinds",
     "mode",
+    "normaliser",
     "register_autograd",
     "register_fake",
     "register_kernel",

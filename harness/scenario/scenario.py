@@ -20,6 +20,7 @@ from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.base.place import Place, place_of_call
 from everyorder.harness.engine.protocol import Relations
 from everyorder.harness.scenario.mistakes import check_known, check_takes, name_of
+from everyorder.harness.scenario.normalisers import Normaliser, chain_of
 from everyorder.harness.scenario.relations import declared_of, relations_of
 from everyorder.harness.scenario.step import (
     ALL,
@@ -71,6 +72,9 @@ class Scenario:
         expect: False to compare the observations with nothing; or their text, in the
             form of an expect file's sections, instead of a file. Begin with expect="":
             accepting writes the text in its place. None for an expect file.
+        normalisers: functions from text to text that are applied to every observed
+            text before it is compared with what is expected; see
+            `harness.scenario.normalisers`.
         name: shown in reports; a module's scenarios are named after their variable.
 
     `create`, `observe` and `reset` may be coroutine functions, with `create` given.
@@ -99,6 +103,7 @@ class Scenario:
     reset: Callable[..., Any] | None = None
     expect: str | Literal[False] | None = field(default=None, compare=False)
     place: Place | None = field(default=None, compare=False)
+    normalisers: tuple[Normaliser, ...] = field(default=(), compare=False)
     name: str = ""
     source: str = ""
     digest: str = field(default="", compare=False)
@@ -122,6 +127,7 @@ class Scenario:
         isolation: Isolation = None,
         reset: Callable[..., Any] | None = None,
         expect: str | Literal[False] | None = None,
+        normalisers: Iterable[Normaliser | Callable[[str], str]] = (),
         name: str = "",
         source: str = "",
         **unknown: Never,
@@ -189,6 +195,7 @@ class Scenario:
             "reset": reset,
             "expect": expect,
             "place": place_of_call() if isinstance(expect, str) else None,
+            "normalisers": chain_of(normalisers),
             "name": name,
             "source": source,
         }

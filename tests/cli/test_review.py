@@ -367,6 +367,25 @@ def test_saved_observations_are_decided_on_without_exploring(
     assert accepted.run("gate").exit_code == exits.OK
 
 
+def test_another_normaliser_is_one_decision(accepted: Project) -> None:
+    changed = SOUND.replace(
+        "    create=list,\n",
+        "    create=list,\n    normalisers=[Normaliser('mask', 2, str.upper)],\n",
+    )
+    accepted.scenarios("sound", f"from everyorder.harness import Normaliser\n{changed}")
+    result = accepted.run("review")
+    assert (
+        "\n[1/1] other normalisers: scenarios/test_sound/sound, scenarios/test_sound/"
+        "newest\n"
+    ) in result.output
+    assert (
+        "    the normalisers have changed, from none to mask, version 2\n"
+    ) in result.output
+    assert accepted.run("review", "--accept", "all").exit_code == exits.OK
+    file = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    assert "\nnormalisers:\n  1  mask, version 2\nentries: " in file.read_text()
+
+
 FREE = """
 free = Scenario(add("a"), create=list, observe=shown, expect=False)
 inline = Scenario(

@@ -114,6 +114,7 @@ def documents(draw: st.DrawFn) -> Document:
         steps=tuple(draw(TEXTS) for _ in range(count)),
         uses=tuple(draw(st.lists(TEXTS, max_size=2))),
         pinned=pinned,
+        normalisers=tuple(draw(st.lists(TEXTS, max_size=2))),
         entries=tuple(
             (key, draw(st.sampled_from(pool)))
             for key in sorted(taken, key=lambda key: key.rank)
