@@ -13,6 +13,7 @@ from tests.bench.archive import ARCHIVE_ROWS
 from tests.bench.calls import CALL_ROWS
 from tests.bench.cold_start import COLD_ROWS
 from tests.bench.compiling import COMPILING_ROWS
+from tests.bench.expectations import EXPECTATION_ROWS
 from tests.bench.fusion import FUSION_ROWS
 from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
@@ -31,6 +32,7 @@ from tests.bench.training import TRAINING_ROWS
 ROWS = (
     *HARNESS_ROWS,
     *PROOF_ROWS,
+    *EXPECTATION_ROWS,
     *REALISTIC_ROWS,
     *LIBRARY_ROWS,
     *CALL_ROWS,
