@@ -1,6 +1,8 @@
 """Both ends of a run: options, and workers, crashes, stale files, and who may write."""
 
+import os
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -456,26 +458,37 @@ def test_what_cannot_be_written_fails_the_run(project: Project) -> None:
     assert result.ret == 1
     assert (
         "not written: expect/test_a/pair.txt cannot be written: Not a directory; no "
-        "expect file was written."
+        "expect file was written. Remove the cause, and accept again."
     ) in result.outlines
     assert summary(result) == "1 scenario, 4 states, 16 transitions: 1 not written"
 
 
-def test_what_was_written_before_a_failure_counts(project: Project) -> None:
+def test_what_was_written_before_a_failure_counts(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
     project.module("test_b.py", PAIR)
     project.module("test_a.py", PAIR.replace('"b"', '"c"'))
-    # What is given up cannot be deleted: it is a folder now.
-    (project.path / "expect/test_a/last.txt").unlink()
-    (project.path / "expect/test_a/last.txt").mkdir()
+    replace = os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if target.parent.name == "test_b":
+            raise OSError("disk full")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
     result = project.run("--everyorder-update")
     assert result.ret == 1
-    assert summary(result).endswith("2 not written")
-    assert (
-        "stale: expect/test_a/last.txt does not belong to any scenario"
-        in result.outlines
+    assert summary(result).endswith(
+        "1 accepted, 1 not written; 1 expect file written; 1 expect file deleted"
     )
+    assert (
+        "not written: expect/test_b/pair.txt cannot be written: disk full; 2 of 3 "
+        "files written: expect/test_a/last.txt, expect/test_a/pair.txt. Remove the "
+        "cause, and accept again."
+    ) in result.outlines
+    assert list(project.files()) == ["test_a/pair.txt"]
 
 
 @pytest.mark.slow
