@@ -55,6 +55,7 @@ from everyorder.harness.exploration.uncollected import (
     uncollected_scenarios,
 )
 from everyorder.harness.scenario import Scenario
+from everyorder.harness.scenario.normalisers import project_chain
 
 PREPEND = "prepend"
 APPEND = "append"
@@ -62,10 +63,14 @@ APPEND = "append"
 
 @dataclass(frozen=True, slots=True)
 class ImportSettings:
-    """The part of pytest's configuration that decides how modules are imported."""
+    """The part of pytest's configuration that decides how modules are imported.
+
+    `normalisers` are the names of the project's normalisers.
+    """
 
     import_mode: str = PREPEND
     pythonpath: tuple[str, ...] = ()
+    normalisers: tuple[str, ...] = ()
 
 
 def root_of(path: Path) -> Path:
@@ -184,7 +189,11 @@ def _settings(table: Mapping[str, Any]) -> ImportSettings:
             mode = word.partition("=")[2]
         elif word == "--import-mode":
             mode = next(words, mode)
-    return ImportSettings(mode, tuple(_words(table.get("pythonpath", ()))))
+    return ImportSettings(
+        mode,
+        tuple(_words(table.get("pythonpath", ()))),
+        tuple(_words(table.get("everyorder_normalisers", ()))),
+    )
 
 
 def _words(value: Any) -> list[str]:
@@ -296,6 +305,7 @@ def load_file(file: Path, root: Path) -> Catalogue:
     source = _relative(file, root)
     try:
         module = _import(file, source, root)
+        chain = project_chain((_configuration(root) or ImportSettings()).normalisers)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # includes SystemExit and pytest's outcomes
@@ -303,7 +313,7 @@ def load_file(file: Path, root: Path) -> Catalogue:
             return Catalogue(root, skipped=(SkippedModule(source, str(error)),))
         return Catalogue(root, broken=(_failure_of(error, file, source),))
     entries = tuple(
-        Entry(scenario, file, root, variable, module)
+        Entry(scenario.normalised_by(chain), file, root, variable, module)
         for variable, scenario in _variables(module, source)
     )
     others = uncollected_scenarios(module, file, source)

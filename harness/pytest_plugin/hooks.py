@@ -51,6 +51,8 @@ def pytest_addoption(parser: "pytest.Parser") -> None:
     whole = "Time limit in seconds for each scenario; 0 for none."
     group.addoption("--everyorder-timeout", type=_limit, metavar="SECONDS", help=whole)
     parser.addini("everyorder_timeout", whole, default="")
+    chain = "The project's normalisers of observed texts: package.module:function ..."
+    parser.addini("everyorder_normalisers", chain, type="args", default=[])
     here = "Explore in this process, not in children; implied by --pdb and --trace."
     group.addoption("--everyorder-in-process", action="store_true", help=here)
     parser.addini("everyorder_in_process", here, type="bool", default=False)

@@ -68,6 +68,7 @@ from everyorder.harness.report.text import (
 )
 from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario import Scenario, Step
+from everyorder.harness.scenario.normalisers import project_chain
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 
 # Prefix of the files of the harness.
@@ -116,6 +117,9 @@ class ExploringProcess:
         __tracebackhide__ = True
         failure = skipped = None
         try:
+            scenario = scenario.normalised_by(
+                project_chain(item.config.getini("everyorder_normalisers"))
+            )
             report = self._explore(
                 scenario, strategy or self.options.strategy, budget or self._budget()
             )

@@ -11,6 +11,12 @@ after the exploration: it never hides that an order makes a difference. The expe
 names the chain with its versions. So a difference that is due to another chain, and not
 to the registry, is reported as such.
 
+A project has its own chain in pytest's configuration, which the command line reads,
+too. It comes before that of each scenario.
+
+    [tool.pytest.ini_options]
+    everyorder_normalisers = ["tests.texts:mask_ids"]
+
 Rules:
 - raise the version whenever a function may return another text than before;
 - a plain function is a normaliser of version 1.
@@ -18,6 +24,7 @@ Rules:
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pkgutil import resolve_name
 
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.scenario.mistakes import check_takes, name_of
@@ -87,6 +94,32 @@ def chain_of(normalisers: Iterable[object]) -> tuple[Normaliser, ...]:
     return tuple(
         each if isinstance(each, Normaliser) else _normaliser(each, 1, None)
         for each in normalisers
+    )
+
+
+def project_chain(names: Iterable[str]) -> tuple[Normaliser, ...]:
+    """Return the normalisers of a project, by their names in its configuration.
+
+    Raises:
+        NotAScenario: a name does not lead to a normaliser.
+    """
+    return chain_of([_named(name) for name in names])
+
+
+def _named(name: str) -> object:
+    module, colon, _ = name.partition(":")
+    reason = "it is not written as 'package.module:function'"
+    if module and colon:
+        try:
+            found: object = resolve_name(name)
+        except (ImportError, AttributeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+        else:
+            return found
+    raise NotAScenario(
+        found=f"everyorder_normalisers = {name} ({reason})",
+        wanted="'package.module:function', a function from text to text that can be "
+        "imported from the root",
     )
 
 

@@ -215,6 +215,12 @@ class Scenario:
         object.__setattr__(twin, "source", source)
         return twin
 
+    def normalised_by(self, chain: tuple[Normaliser, ...]) -> "Scenario":
+        """Return a copy of the scenario with a project's chain before its own."""
+        twin = copy(self)
+        object.__setattr__(twin, "normalisers", (*chain, *self.normalisers))
+        return twin
+
     @staticmethod
     def of_imports(*modules: str, **options: Any) -> Any:
         """Return a scenario of the orders of importing modules; see `of_imports`."""

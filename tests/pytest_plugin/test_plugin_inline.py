@@ -1,8 +1,11 @@
 """`expect=` of a scenario: a text that is rewritten in place, or nothing at all."""
 
+import subprocess
+import sys
+
 import pytest
 
-from tests.pytest_plugin.project import PAIR, Project
+from tests.pytest_plugin.project import INI, PAIR, Project
 
 INLINE = """
 pair = Scenario(
@@ -150,6 +153,41 @@ def test_compared_with_nothing(project: Project) -> None:
     assert project.run("--everyorder-update").ret == 0
     assert project.files() == {}
     assert project.run().ret == 0
+
+
+TEXTS = """
+from everyorder.harness import normaliser
+
+@normaliser(version=3)
+def shout(text):
+    return text.upper()
+"""
+
+
+def test_the_normalisers_of_a_project_are_those_of_pytest_and_of_the_command(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.module("test_a.py", PAIR)
+    project.write("texts.py", TEXTS)
+    project.write("pytest.ini", f"{INI}everyorder_normalisers = texts:shout\n")
+    assert project.run("--everyorder-update").ret == 0
+    text = project.files()["test_a/pair.txt"]
+    assert "normalisers:\n  1  shout, version 3\n" in text
+    assert "state:\n  A\n  B\n" in text
+    gate = subprocess.run(
+        [sys.executable, "-m", "everyorder", "gate"],
+        cwd=project.path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert gate.stdout.endswith("gate: 1 scenario, 1 as expected; exit code 0\n")
+    project.write("pytest.ini", f"{INI}everyorder_normalisers = texts:whisper\n")
+    result = project.run()
+    assert result.ret == 1
+    assert (
+        "a scenario cannot use everyorder_normalisers = texts:whisper (AttributeError: "
+    ) in result.stdout.str()
 
 
 def test_other_values_are_refused(project: Project) -> None:
