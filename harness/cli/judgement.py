@@ -127,7 +127,7 @@ def judge_saved(store: Store) -> list[Judgement]:
     ]
 
 
-def note_lines(store: Store, judgements: Sequence[Judgement]) -> list[str]:
+def old_file_lines(store: Store, judgements: Sequence[Judgement]) -> list[str]:
     """Return lines on the expect files as a whole: what to do about them."""
     return [line for line in (old_line(judgements), store.interrupted()) if line]
 

@@ -339,7 +339,7 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     from everyorder.harness.cli.judgement import (
         broken_judgements,
         judge,
-        note_lines,
+        old_file_lines,
         stale_files,
         stale_judgements,
     )
@@ -368,7 +368,7 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     skipped = [each for each in judgements if each.skipped]
     for each in skipped:
         click.echo(each.skip_line())
-    for line in note_lines(store, judgements):
+    for line in old_file_lines(store, judgements):
         click.echo(line)
     counts = Counter(each.code for each in judgements)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
