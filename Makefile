@@ -52,7 +52,9 @@ FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario_api/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
-	$(FOLLOWING) tests/test_readme.py
+	$(FOLLOWING)
+# The programs and commands of README.md and docs/, each a process.
+LEG_documents := tests/test_documents.py
 # Lazy state, values that are new each time: each exploration begins in many processes.
 LEG_systems := $(filter-out $(OF_DISPATCHERS), $(wildcard tests/systems/test_*.py)) \
 	tests/stability
@@ -68,7 +70,7 @@ LEG_mutants := tests/mutants tests/pairs
 LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 LEG_kernels := tests/kernels
-UNWATCHED := zoo mutants kernels registries state systems cli engine catalogue followed \
+UNWATCHED := documents zoo mutants kernels registries state systems cli engine catalogue followed \
 	plugin examples
 
 # Legs that are watched; the last one is all that is in no other.
@@ -100,7 +102,7 @@ LOCKED := $(shell sed -n 's/^\# python //p' constraints.txt)
 VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS = $(if $(filter $(LOCKED),$(VERSION)),-c constraints.txt)
 # Files that are made from declarations, and committed.
-GENERATED := runtime/declared.pyi docs/deviations.md docs/language.md \
+GENERATED := runtime/declared.pyi README.md docs ':!docs/speed.md' \
 	runtime/kernels/common_kernels.txt
 
 .PHONY: run test test-legs test-long gate \
@@ -222,6 +224,7 @@ generate: $(STAMP)
 	$(BIN)/python -m tests.tools.deviations
 	$(BIN)/python -m tests.tools.common_kernels --write
 	$(BIN)/python -m tests.tools.language everyorder.runtime.rpc.api > docs/language.md
+	$(BIN)/python -m tests.tools.documents --write
 
 generated-check: generate
 	git diff --exit-code -- $(GENERATED)

@@ -37,7 +37,7 @@ if not any(point.name == "everyorder" for point in entry_points(group="pytest11"
 THINNED = {
     "tests/": 4,
     # Each is a claim of its own.
-    "tests/test_readme.py": 1,
+    "tests/test_documents.py": 1,
     "tests/kernels/": 12,
     "tests/operators/": 8,
     "tests/opinfo/": 16,

@@ -46,7 +46,7 @@ LATER = ("runtime/script/", "runtime/futures/", "runtime/rpc/")
 WARMED = 32
 DOCUMENTS = (
     *("ARCHITECTURE.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
-    *("SECURITY.md", "docs/*.md"),
+    *("SECURITY.md", "docs/**/*.md"),
 )
 
 

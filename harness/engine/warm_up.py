@@ -22,7 +22,7 @@ A history in one of these processes may also be the only one that shows a fault;
 that differ there are reported as "not fresh", with the history.
 
 What only a longer first history leaves, by an operation that nothing else performs
-before, is assumed not to matter (README, "What a verdict means").
+before, is assumed not to matter (`docs/proofs.md`, "Assumptions").
 
 A registry that leaves more at each performance (a log, a counter) never has the same
 fresh form; `reference.check` reports it.
