@@ -107,7 +107,7 @@ GENERATED := runtime/declared.pyi README.md docs ':!docs/speed.md' \
 
 .PHONY: run test test-legs test-long gate \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
-	libraries \
+	libraries docs \
 	generate generated-check lock clean help
 
 help:
@@ -128,6 +128,7 @@ help:
 	@echo "make coverage  the tests under branch coverage"
 	@echo "make torch     install the extra that the comparison with torch needs"
 	@echo "make cuda      install the extra that CUDA kernels need, with and without a GPU"
+	@echo "make docs      build the documentation into build/site, warnings are errors"
 	@echo "make libraries  explore real libraries, in an environment of their own"
 	@echo "make clean     remove the environment and everything that was built"
 
@@ -269,6 +270,13 @@ libraries:
 	$(LIBRARIES)/bin/python -m pip install $(QUIETLY) $(CONSTRAINTS) -e ".[dev,libraries]"
 	$(LIBRARIES)/bin/python $(RUN) -q -p no:npe2 -o faulthandler_timeout=1800 \
 		-m "slow or not slow" tests/libraries
+
+# The documentation, in a separate environment.
+DOCS := build/docs
+docs:
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install $(QUIETLY) $(CONSTRAINTS) -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 
 clean:
 	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .everyorder .nox

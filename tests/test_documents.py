@@ -35,6 +35,7 @@ from tests.tools.documents import (
     written,
 )
 
+DOCS = ROOT / "docs"
 README_BYTES = 9_000
 TEXTS = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
@@ -106,6 +107,13 @@ def test_the_files_that_the_readme_names_are_there() -> None:
     assert len(named) > 5
     for path in map("".join, named):
         assert (ROOT / path).exists(), path
+
+
+def test_the_navigation_of_the_site_has_each_page() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    entries = re.findall(r"^ +- (?:.+: )?(\S+\.md)$", text, re.MULTILINE)
+    paths = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    assert sorted(entries) == sorted(paths)
 
 
 def test_the_page_on_proofs_says_what_each_strategy_guarantees() -> None:
