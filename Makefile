@@ -102,13 +102,13 @@ LOCKED := $(shell sed -n 's/^\# python //p' constraints.txt)
 VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS = $(if $(filter $(LOCKED),$(VERSION)),-c constraints.txt)
 # Files that are made from declarations, and committed.
-GENERATED := runtime/declared.pyi README.md docs ':!docs/speed.md' \
+GENERATED := runtime/declared.pyi docs/deviations.md docs/language.md \
 	runtime/kernels/common_kernels.txt
 
 .PHONY: run test test-legs test-long gate \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
 	libraries docs \
-	generate generated-check lock clean help
+	generate generate-declared generated-check lock clean help
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
@@ -220,14 +220,17 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-generate: $(STAMP)
+generate: generate-declared
+	$(BIN)/python -m tests.tools.documents --write
+
+# What a test of the pages does not compare already.
+generate-declared: $(STAMP)
 	$(BIN)/python -m tests.tools.stub --write
 	$(BIN)/python -m tests.tools.deviations
 	$(BIN)/python -m tests.tools.common_kernels --write
 	$(BIN)/python -m tests.tools.language everyorder.runtime.rpc.api > docs/language.md
-	$(BIN)/python -m tests.tools.documents --write
 
-generated-check: generate
+generated-check: generate-declared
 	git diff --exit-code -- $(GENERATED)
 
 # An empty environment, so that only the packages of the project are locked. An entry with

@@ -203,7 +203,10 @@ class MembershipMachine:
                 self._asked(source, note, now)
         elif isinstance(note, Admission):
             self._admitted(source, note)
+        elif isinstance(note, Rejection) and self.status == REJECTED:
+            pass  # the answer to a repeated request, or a copy of the first one
         elif isinstance(note, Rejection) and self._is_forming(source):
+            self._ask_at = inf
             self._move("rejected")
             self.events.append(Rejected(note.why))
         elif isinstance(note, Rejection) and self._ask_at < inf:

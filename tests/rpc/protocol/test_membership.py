@@ -144,6 +144,21 @@ def test_a_name_that_two_want_is_told_to_all_who_wait_for_a_whole_group() -> Non
     assert rejected(network, "b") == [why]
 
 
+def test_a_rejection_that_comes_twice_is_one() -> None:
+    network = Network()
+    network.add("a").keep(world_size=3)
+    joining(network, "b")
+    network.run(1.0)
+    same_name(network, "elsewhere")
+    network.run(4.0)
+    members = network.sessions["b"]._members
+    (why,) = rejected(network, "b")
+    before = members.status, members.due()
+    members.note(network.node("a").incarnation, Rejection(why), network.now)
+    assert before == (members.status, members.due()) == ("REJECTED", float("inf"))
+    assert rejected(network, "b") == [why]
+
+
 def test_who_asks_after_a_name_that_two_want_is_told_too() -> None:
     network = Network()
     keeper = network.add("a")
