@@ -119,9 +119,17 @@ def _numbers(objects: Sequence[Any]) -> Words:
     return array.array("Q", map(id, objects))
 
 
+# Arrays of 1, 2, 4, ... objects.  `ctypes` remembers each type of an array, so types of
+# other lengths, made later, would be changes of the process.
+_ARRAYS = [ctypes.py_object * (1 << power) for power in range(24)]
+
+
 def _objects(words: Words, owners: Sequence[Any]) -> list[Any]:
     """Return the objects at these addresses; they are alive, as `owners` has each."""
-    objects: list[Any] = (ctypes.py_object * len(words)).from_buffer(words)[:]
+    objects: list[Any] = []
+    while (left := len(words) - len(objects)) > 0:
+        kind = _ARRAYS[min(left.bit_length(), len(_ARRAYS)) - 1]
+        objects += kind.from_buffer(words, len(objects) * words.itemsize)[:]
     return objects
 
 

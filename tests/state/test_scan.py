@@ -1,5 +1,6 @@
 """Ids of objects as they lie in memory, and looks that somebody writes between."""
 
+import ctypes
 import signal
 import sys
 import types
@@ -258,3 +259,18 @@ def _apart(snapshot: Snapshot) -> Snapshot:
 
 def _contents(level: scan.Level) -> set[tuple[int, int]]:
     return set(zip(level.nodes, level.kinds, strict=True))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 1000, 1_000_003])
+def test_reading_objects_leaves_no_type_of_an_array_behind(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.13 has such types in a dict, which changed at each new length."""
+    monkeypatch.setattr(scan, "_ARRAYS", scan._ARRAYS[:20])
+    before = len(ctypes.Array.__subclasses__())
+    owners = [f"object {number}" for number in range(count)]
+    words = scan._addresses(owners)
+    found = scan._objects(words, owners)
+    assert len(found) == count
+    assert all(one is other for one, other in zip(found, owners, strict=True))
+    assert len(ctypes.Array.__subclasses__()) == before
