@@ -264,7 +264,8 @@ def steps(
     else:
         expected = "a function of the registry, a value, and what the step returned"
         check_takes(f"undo of {where}", undo, (2, 3), expected)
-        bind = _with_result if count_required(undo, 3) in (3, None) else _with
+        # A built-in method without a signature takes the value: `set.discard`.
+        bind = _with_result if count_required(undo, 3) == 3 else _with
         undo_of = partial(partial, bind, undo)
     pairs = values.items() if isinstance(values, Mapping) else map(_named_value, values)
     return [
