@@ -466,8 +466,6 @@ def test_arguments_of_another_kind_are_named(make: Any, text: str) -> None:
 
 def test_a_built_in_method_undoes_a_step_of_a_value() -> None:
     """It has no signature, and was called with the result of the step, too."""
-    from everyorder.harness import explore
-
     scenario = Scenario(
         *steps("add", "ab", set.add, undo=set.discard),
         create=set[str],
