@@ -112,8 +112,9 @@ def _compare_with_file(
     code = COMPARISON_CODES[comparison.verdict]
     if code == OK:
         return Judgement(report.scenario, OK, comparison=comparison)
-    name = store.name(report.scenario)
-    if comparison.place is not None:
+    if comparison.place is None:
+        name = store.name(report.scenario)
+    else:
         name = f"{report.scenario}, by its argument expect="
     text = f"{name}: {explain(comparison, command)}"
     return Judgement(report.scenario, code, text, comparison)

@@ -174,7 +174,7 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
             violation = replace(
                 violation, raised=raised_errors(system, violation, played)
             )
-            head = f"wrong, without looks between: {headline(texts, violation)}"
+            head = f"wrong, without observing in between: {headline(texts, violation)}"
             return [
                 *wrap_words(head, WIDTH),
                 *explanation(violation, sides=UNKNOWN_SIDES),

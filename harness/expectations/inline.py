@@ -22,7 +22,9 @@ Rules:
 """
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from textwrap import dedent
@@ -91,9 +93,14 @@ def rewritten(name: str, data: bytes, edits: Iterable[InlineEdit]) -> bytes:
     try:
         tree = ast.parse(data)
         data.decode()
+        encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
     except (SyntaxError, ValueError) as error:
         reason = f"the file cannot be parsed: {error}"
         raise _refusal(name, "a scenario", reason) from None
+    if encoding != "utf-8":
+        # The parser counts columns in another text than that of the file.
+        reason = f"the file is in {encoding}, not in UTF-8 without a byte order mark"
+        raise _refusal(name, "a scenario", reason)
     lines = data.splitlines(keepends=True)
     starts = [0]
     for line in lines:

@@ -15,6 +15,7 @@ Rules:
   compares it with the files, for the next run to report.
 """
 
+import errno
 import json
 import os
 import secrets
@@ -57,6 +58,10 @@ def replace_files(root: Path, plan: Mapping[Path, bytes | None]) -> tuple[str, .
     record = root / RECORD
     try:
         _clear(root, record)
+        for path in plan:
+            if path.is_symlink():
+                at = names[path]
+                raise OSError(errno.ELOOP, "it is a symbolic link, not a file")
         for path, data in plan.items():
             at = names[path]
             if data is None:
@@ -241,7 +246,12 @@ def _clear(root: Path, record: Path) -> None:
         return
     except (ValueError, KeyError, TypeError):
         names = ()
-    for folder in {(root / name).parent for name in names}:
+    # The record may come with a checkout: nothing outside of the root is touched.
+    texts = list(names) if isinstance(names, dict) else []
+    folders = {(root / name).resolve().parent for name in texts}
+    for folder in folders:
+        if not folder.is_relative_to(root.resolve()):
+            continue
         for left in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
             left.unlink(missing_ok=True)
     record.unlink(missing_ok=True)

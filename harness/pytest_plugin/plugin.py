@@ -223,8 +223,9 @@ class ExploringProcess:
             return replace(against_nothing, place=report.place, inline=inline)
 
     def _mismatch(self, comparison: Comparison, item: pytest.Item) -> str:
-        name = self.store.name(comparison.found.scenario)
-        if comparison.place is not None:
+        if comparison.place is None:
+            name = self.store.name(comparison.found.scenario)
+        else:
             name = f"{comparison.found.scenario}, by its argument expect="
         return (
             f"{name}: {explain(comparison, '--everyorder-update')}\n"

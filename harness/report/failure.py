@@ -28,6 +28,7 @@ from everyorder.harness.report.observation import (
     error_text,
     law_text,
     sections,
+    visible,
 )
 from everyorder.harness.report.raised import raised_lines
 from everyorder.harness.report.text import (
@@ -93,7 +94,7 @@ def render(
             lines += wrap_words(f"not read, so it may be there: {text}", width)
     if report.passed or verbose:
         lines += _details(report, width)
-    return "\n".join(lines).rstrip("\n")
+    return visible("\n".join(lines).rstrip("\n"))
 
 
 def _details(report: Report, width: int) -> list[str]:
@@ -169,8 +170,10 @@ def _depends(report: Report, violation: Violation) -> str:
         verb = "differs, though nothing that is observed shows it,"
     shown = "" if values is None else f": {' or '.join(values)}"
     same = "the same registrations"
-    if report.ordering.counts:
+    if report.ordering.total:
         same += " in the same order"
+    if _is_about_repeats(report, violation):
+        same = "the same steps, as far as they are in effect"
     text = f"{subject} {verb} after {same}{shown}."
     return f"{text} {cause}".rstrip()
 
@@ -192,7 +195,9 @@ def _is_answer(report: Report, violation: Violation) -> bool:
     if not history or not _is_use(report, history[-1]):
         return False
     if other is None:
-        return violation.kind == "use" and not violation.hidden
+        # What is observed has titles, an answer has none.
+        titled = any(title for title, _ in sections(violation.found))
+        return violation.kind == "use" and not violation.hidden and not titled
     return other[-1:] == history[-1:]
 
 
@@ -207,7 +212,15 @@ def _other(violation: Violation) -> tuple[int, ...] | None:
 
 def _cause(report: Report, violation: Violation) -> str:
     """Return on what the value depends: the rarest kind of operation before it."""
+    if violation.shortest is None:
+        # Nothing was left out, so anything may be the cause.
+        return ""
     history = violation.shown
+    for operation in history:
+        if operation in report.ends:
+            return f"It depends on what {_name(report, operation)} ended."
+    if _is_about_repeats(report, violation):
+        return "It depends on how often a step was done."
     if _is_answer(report, violation):
         history = history[:-1]
     undos = _undone(report, violation)
@@ -240,6 +253,13 @@ def _undone(report: Report, violation: Violation) -> frozenset[int]:
     )
 
 
+def _is_about_repeats(report: Report, violation: Violation) -> bool:
+    """Return True if a step was done again, or an operation ended others."""
+    done = list(violation.shown)
+    again = any(done.count(step) > 1 for step in report.again)
+    return again or any(operation in report.ends for operation in done)
+
+
 def _is_round_trip(history: Sequence[int], undos: frozenset[int]) -> bool:
     """Return True for one step and its undo."""
     return len(history) == 2 and history[0] == history[1] and undos == {1}
@@ -257,11 +277,13 @@ def _two_orders(report: Report, violation: Violation) -> tuple[str, str] | None:
         return None
     if _is_answer(report, violation):
         history, other = history[:-1], other[:-1]
-    if len(history) != 2 or tuple(other) != (history[1], history[0]):
+    pairs = [pair for pair in zip(history, other, strict=False) if pair[0] != pair[1]]
+    if len(history) != len(other) or len(pairs) != 2 or pairs[0] != pairs[1][::-1]:
         return None
-    if max(history) >= len(report.steps):
+    first, second = pairs[0]
+    if max(history) >= len(report.steps) or _is_about_repeats(report, violation):
         return None
-    return _name(report, history[0]), _name(report, history[1])
+    return _name(report, first), _name(report, second)
 
 
 def _values(violation: Violation) -> tuple[str, str] | None:
@@ -278,13 +300,14 @@ def _short(value: Hashable) -> str | None:
     if fields is not value:
         text = f"raises {error_text(fields)}"
     elif isinstance(value, str):
-        text = repr(value) if len(value.splitlines()) < 2 else value
+        text = repr(value) if len(value.splitlines()) < 2 else ""
     elif value is None or len(sections(value)) > 1:
         return None
     else:
         ((title, text),) = sections(value)
-        text = repr(text) if title and len(text.splitlines()) < 2 else text.strip()
-    return text if "\n" not in text and 0 < len(text) <= QUOTED else None
+        text = text.strip() if len(text.splitlines()) < 2 else ""
+        text = repr(text) if title and text else text
+    return text if text.isprintable() and 0 < len(text) <= QUOTED else None
 
 
 def _quote(text: str) -> str:
@@ -300,31 +323,51 @@ def _name(report: Report, operation: int) -> str:
     return _quote(report.line(operation))
 
 
+def _operation(report: Report, violation: Violation, at: int) -> str:
+    """Return an operation of the history in words, or `create` before the first one."""
+    if not violation.shown:
+        return "`create`"
+    name = _name(report, violation.shown[at])
+    places = range(len(violation.shown))
+    return f"the undo of {name}" if places[at] in _undone(report, violation) else name
+
+
 def _last(report: Report, violation: Violation) -> str:
-    """Return the last operation, quoted; of an undo, the step."""
-    history = violation.shown
-    return _name(report, history[-1]) if history else "`create`"
+    """Return the last operation in words."""
+    return _operation(report, violation, -1)
 
 
 def _error(value: Hashable) -> str:
-    return " ".join(error_text(error_fields(value)).split())[: 2 * QUOTED]
+    return _cut(" ".join(error_text(error_fields(value)).split()))
+
+
+def _cut(text: str) -> str:
+    """Return a text within a sentence, with dots in place of what is left out."""
+    most = 2 * QUOTED
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def _laws_of(violation: Violation) -> Sequence[Hashable]:
+    found = violation.found
+    return found if isinstance(found, tuple) and found else (found,)
 
 
 def _law(report: Report, violation: Violation) -> str:
-    found = violation.found
-    laws = found if isinstance(found, tuple) and found else (found,)
+    laws = _laws_of(violation)
     if len(laws) > 1:
         broken = f"{plural(len(laws), 'law')} are broken"
         return f"{broken} after {_last(report, violation)}."
-    text = " ".join(law_text(laws[0]).split())
-    return f"a law is broken after {_last(report, violation)}: {text[: 2 * QUOTED]}"
+    text = _cut(" ".join(law_text(laws[0]).split()))
+    return f"a law is broken after {_last(report, violation)}: {text}"
 
 
 def _wedged(report: Report, violation: Violation) -> str:
-    raising = [each.position for each in violation.raised if each.position is not None]
-    history = violation.shown[raising[0] :] if raising else violation.shown
-    step = _name(report, history[0]) if history else "a step"
-    return f"{step} raises, and leaves something behind."
+    places = range(len(violation.shown))
+    raising = [each.position for each in violation.raised if each.position in places]
+    if not raising or raising[0] is None:
+        return "a step or undo raises, and leaves something behind."
+    operation = _operation(report, violation, raising[0])
+    return f"{operation} raises, and leaves something behind."
 
 
 def _fails(report: Report, violation: Violation) -> str:
@@ -372,10 +415,10 @@ SENTENCES_BY_KIND: Mapping[Kind, Callable[[Report, Violation], str]] = {
     "wedged": _wedged,
     "error": _fails,
     "undo": lambda report, violation: (
-        f"the undo of {_last(report, violation)} raises {_error(violation.found)}."
+        f"{_last(report, violation)} raises {_error(violation.found)}."
     ),
     "leak": lambda report, violation: (
-        f"{_last(report, violation)} is still in use after its undo: "
+        f"something of {_last(report, violation)} is still in use: "
         f"{violation.found} is alive."
     ),
     "hidden": _hidden,
@@ -437,10 +480,14 @@ def _evidence(violation: Violation) -> list[str]:
     """Return the difference, unless the sentence has both values, and its place."""
     sides = UNKNOWN_SIDES if _other(violation) is None else SIDES
     if violation.kind in _SAID_IN_A_SENTENCE:
-        return path_lines(violation, sides)
-    several = isinstance(violation.found, tuple) and len(violation.found) > 1
-    if violation.kind == "law" and not several:
-        return []
+        values = (violation.expected, violation.found)
+        texts = [error_text(error_fields(each)) for each in values if each is not None]
+        if all(_cut(text) == text for text in texts):
+            return path_lines(violation, sides)
+        return explanation(violation, sides=sides)
+    if violation.kind == "law" and len(_laws_of(violation)) == 1:
+        text = " ".join(law_text(_laws_of(violation)[0]).split())
+        return [] if _cut(text) == text else explanation(violation, sides=sides)
     if _values(violation) is None:
         return explanation(violation, sides=sides)
     return path_lines(violation, sides)

@@ -56,6 +56,22 @@ def sections(value: Hashable) -> tuple[Section, ...]:
     return (("", _text(value)),)
 
 
+def visible(text: str) -> str:
+    """Return a text without characters that a terminal obeys or does not show.
+
+    Control and bidirectional characters, and halves of surrogate pairs, are written as
+    escapes; line breaks stay.
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        each
+        if each == "\n" or each.isprintable()
+        else each.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for each in text
+    )
+
+
 def error_fields(value: Hashable) -> Hashable:
     """Return the fields of the error that a use or a look reports, else the value."""
     if isinstance(value, tuple) and len(value) == 2 and value[0] == "raised":

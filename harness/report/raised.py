@@ -16,10 +16,16 @@ from everyorder.harness.report.verdict import Report
 
 def raised_lines(report: Report, violation: Violation) -> list[str]:
     """Return the errors of a history: the operation, type and message, the line."""
-    shown = (*report.violation_lines(violation), "observe()")
+    history = report.violation_lines(violation)
+    shown = ("create()", *history, "observe()")
     lines: list[str] = []
     for each in violation.raised:
-        where = "another history" if each.position is None else shown[each.position]
+        if each.position is None:
+            where = "the other history" if violation.reference else "another history"
+        else:
+            where = shown[each.position + 1]
+        if violation.kind == "law":
+            where = f"check= after {where}"
         text = readable_lines([error_text(each.fields)])
         lines += [f"raised by {where}:", *(f"    {line}" for line in text)]
         lines += [f"    {line}" for line in origin_lines(each.origin)]

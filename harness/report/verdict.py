@@ -29,6 +29,7 @@ from everyorder.harness.engine.protocol import (
 )
 from everyorder.harness.engine.replay_id import encode
 from everyorder.harness.engine.result import Counts, Exploration, Violation
+from everyorder.harness.report.observation import visible
 
 Verdict: TypeAlias = Literal[
     "not fresh",
@@ -338,7 +339,7 @@ class Unexplored:
             lines += ["after", *_last(self.history)]
         if self.stack:
             lines += ["stack, innermost call first:", *_first(self.stack)]
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     def data(self) -> dict[str, Any]:
         """Return the fields as JSON data."""

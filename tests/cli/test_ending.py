@@ -59,7 +59,7 @@ scenarios/test_ending/clearing: 3 operations from a fresh system
   3  count()
      at {}; answers: 1
 
-wrong, without looks between: `count()` answers differently after the same
+wrong, without observing in between: `count()` answers differently after the same
 registrations: 0 or 1. It depends on whether `clear()` was called before.
 difference (- otherwise, + here):
     @@ -1 +1 @@

@@ -17,7 +17,7 @@ scenarios/test_faulty/order: 2 operations from a fresh system
        state:
        +a
 
-wrong, without looks between: what is observed differs after the same
+wrong, without observing in between: what is observed differs after the same
 registrations.
 difference in 'state' (- otherwise, + here):
     @@ -1,2 +1,2 @@
@@ -67,8 +67,8 @@ def test_a_history_that_shows_nothing(project: Project) -> None:
 def test_a_broken_law(faulty: Project) -> None:
     text = faulty.text("replay", "2cmkb-9r", "law")
     assert text.endswith(
-        'wrong, without looks between: a law is broken after `add("a")`: at most one '
-        "name\n"
+        'wrong, without observing in between: a law is broken after `add("a")`: '
+        "at most one name\n"
         "1 broken law:\n    at most one name\n"
     )
 
@@ -129,7 +129,7 @@ def test_a_history_too_long_for_its_id_is_found_again(
     monkeypatch.setattr(module, "explore", explored)
     text = faulty.text("replay", replay_id, "test_faulty/order")
     assert text.startswith("scenarios/test_faulty/order: 62 operations from a fresh")
-    assert "\nwrong, without looks between: what is observed differs" in text
+    assert "\nwrong, without observing in between: what is observed differs" in text
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,9 @@ def test_the_two_sides_are_those_that_a_run_shows(project: Project) -> None:
     (line,) = (line for line in told.splitlines() if line.startswith("    everyorder"))
     result = project.run(*line.split()[1:])
     assert result.exit_code == exits.FAILED
-    assert "wrong, without looks between: what is observed differs" in result.output
+    assert (
+        "wrong, without observing in between: what is observed differs" in result.output
+    )
     assert result.output.endswith(f"(- otherwise, + here):\n{SIDES}")
 
 

@@ -45,4 +45,4 @@ def test_the_known_fault_is_found_and_played_again(project: Project) -> None:
     ]
     played = project.run(*command[1:])
     assert played.exit_code == exits.FAILED
-    assert "wrong, without looks between: " in played.output
+    assert "wrong, without observing in between: " in played.output

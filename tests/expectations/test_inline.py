@@ -189,3 +189,18 @@ def test_a_store_writes_files_and_arguments_together(
     outside = Place(str(tmp_path.parent / "y.py"), 1)
     with pytest.raises(FileError, match=r"the file is outside of "):
         store.apply({}, [InlineEdit("a/x", outside, "", SHORT)])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'\xef\xbb\xbfx = Scenario(expect="")\n',
+        b'# coding: latin-1\ny = "\xe9"; x = Scenario(expect="")\n',
+    ],
+)
+def test_a_file_of_another_encoding_is_refused(data: bytes) -> None:
+    """The columns of the parser were those of another text."""
+    edit = InlineEdit("a/x", place_in('x = Scenario(expect="")\n'), "", SHORT)
+    with pytest.raises(FileError) as caught:
+        rewritten("x.py", data, [edit])
+    assert caught.value.code == "CannotRewriteArgument"

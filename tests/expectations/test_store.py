@@ -448,3 +448,38 @@ def test_damage(tmp_path: Path, data: bytes, text: str) -> None:
     with pytest.raises(DamagedExpectFile) as caught:
         store.read(NAME)
     assert str(caught.value).startswith(text)
+
+
+def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    """It was replaced by a file, and its target kept the old text."""
+    store = Store(tmp_path)
+    one = document(scenario="test_a/one")
+    store.apply({"test_a/one": one})
+    file = tmp_path / "expect" / "test_a" / "one.txt"
+    target = tmp_path / "elsewhere.txt"
+    file.rename(target)
+    file.symlink_to(target)
+    before = target.read_bytes()
+    with pytest.raises(FileError) as caught:
+        store.apply({"test_a/one": document(scenario="test_a/one", steps=("other",))})
+    assert "symbolic link" in str(caught.value)
+    assert file.is_symlink()
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "record",
+    ['{"files": [1]}', '{"files": 5}', '{"files": {"../outside/one.txt": null}}', "["],
+)
+def test_a_record_of_somebody_else_touches_nothing_outside(
+    tmp_path: Path, record: str
+) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root / ".everyorder", outside):
+        folder.mkdir(parents=True)
+    (root / ".everyorder" / "accept.json").write_text(record)
+    left = outside / ".everyorder-0.tmp"
+    left.touch()
+    Store(root).apply({"test_a/one": document(scenario="test_a/one")})
+    assert left.exists()
+    assert (root / "expect" / "test_a" / "one.txt").is_file()

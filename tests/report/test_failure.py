@@ -353,3 +353,82 @@ def test_no_line_of_prose_is_wider_than_80() -> None:
         for line in render(report, verbose=True).splitlines():
             runnable = line.startswith(("    step_", "    @@", "    +", "    -"))
             assert len(line) <= 80 or runnable, line
+
+
+def test_an_undo_is_not_called_the_step() -> None:
+    """A faulty undo was reported as its step."""
+    error = (("error", "ValueError"), ("text", "busy"))
+    raised = (RaisedError(1, error, None),)
+    wedged = Violation(
+        *("wedged", (JSON,), "json", "", (JSON, JSON), (JSON, JSON)), raised=raised
+    )
+    assert headline(report_of(wedged), wedged) == (
+        'the undo of `add("json")` raises, and leaves something behind.'
+    )
+    fails = Violation("error", (), None, error, (JSON, JSON), (JSON, JSON))
+    assert headline(report_of(fails), fails) == (
+        'the undo of `add("json")` raises ValueError: busy; after the same '
+        "registrations it also succeeds."
+    )
+    law = Violation("law", (), (), ("at least one",), (JSON, JSON), (JSON, JSON))
+    assert headline(report_of(law), law) == (
+        'a law is broken after the undo of `add("json")`: at least one'
+    )
+
+
+def test_two_steps_among_others_are_the_order() -> None:
+    """With a third step, and a pinned pair, the sentence contradicted itself."""
+    violation = Violation(
+        *("order", (0, 1, 2), "c d", "d c", (0, 2, 1), (0, 2, 1)), reference=(0, 1, 2)
+    )
+    report = replace(
+        report_of(violation), steps=("a", "c", "d"), uses=(), pairs=((0, 1),)
+    )
+    assert headline(report, violation) == (
+        "what is observed depends on the order: `d` then `c` gives 'd c', the other "
+        "way round 'c d'."
+    )
+
+
+def test_steps_that_are_done_again_and_operations_that_end_others() -> None:
+    again = order((JSON, JSON), (JSON,))
+    report = replace(report_of(again), again=frozenset({JSON}))
+    assert headline(report, again) == (
+        "what is observed differs after the same steps, as far as they are in effect: "
+        "'a b' or 'b a'. It depends on how often a step was done."
+    )
+    ended = order((JSON, FIND), (FIND,))
+    report = replace(report_of(ended), ends={FIND: frozenset({JSON})})
+    assert headline(report, ended).endswith(' It depends on what `find("json")` ended.')
+
+
+def test_no_cause_is_named_where_nothing_was_left_out() -> None:
+    violation = replace(stale("a", "b", None), shortest=None, proven_shortest=False)
+    assert headline(report_of(violation), violation) == (
+        "`find(\"json\")` answers differently after the same registrations: 'a' or 'b'."
+    )
+    seen = replace(violation, expected=(("state", "a"),), found=(("state", "b"),))
+    assert headline(report_of(seen), seen).startswith("what is observed differs")
+
+
+def test_a_long_law_is_cut_with_dots_and_printed_whole_below() -> None:
+    law = "x" * 130
+    violation = Violation("law", (JSON,), (), (law,), (JSON,), (JSON,))
+    text = render(report_of(violation))
+    assert f"{'x' * 120}..." in text
+    assert f"\n1 broken law:\n    {law}\n" in text
+
+
+@pytest.mark.parametrize("sign", ["\r", "\x1b[2J", "\u202e", "\u2028", "\x0b"])
+def test_no_character_that_a_terminal_obeys_is_printed(sign: str) -> None:
+    error = (("error", "ValueError"), ("text", f"a{sign}b"))
+    for violation in (
+        stale(f"a{sign}b", "c"),
+        stale(canonical([f"a{sign}b"]), ("raised", error)),
+        stale(f"a{sign}\nb", "c\nd"),
+        Violation("error", (), None, error, (JSON,), (JSON,)),
+        Violation("law", (), (), (f"a{sign}b",), (JSON,), (JSON,)),
+    ):
+        text = render(report_of(violation))
+        assert text.replace("\n", "").isprintable()
+        assert text.startswith("test_x/plugins: ")
