@@ -83,7 +83,7 @@ def operation_line(
     return "observe()" if operation == len(uses) else "gc.collect()"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The result of one explored scenario."""
 
@@ -105,6 +105,9 @@ class Report:
     place: Place | None = None
     # The normalisers of the observed texts, with their versions.
     normalisers: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.scenario}: {self.verdict}>"
 
     @property
     def verdict(self) -> Verdict:

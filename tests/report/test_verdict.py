@@ -111,3 +111,8 @@ def test_summary() -> None:
     assert REPORT.summary() == (
         "scenarios/test_a/two: holds (walk:1; 2 states, 12,345 transitions, 1.50 s)"
     )
+
+
+def test_a_report_names_its_scenario_and_verdict() -> None:
+    """The failure of a test that compares reports printed pages."""
+    assert repr(REPORT) == "<Report of scenarios/test_a/two: holds>"
