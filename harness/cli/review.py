@@ -37,7 +37,7 @@ from everyorder.harness.cli.judgement import (
 )
 from everyorder.harness.cli.runner import Runner, load_scenarios
 from everyorder.harness.cli.task import ExploreOptions
-from everyorder.harness.expectations import Store, forbidden
+from everyorder.harness.expectations import Store, forbidden, with_sharing
 from everyorder.harness.exploration.catalogue import nearest, root_of
 from everyorder.harness.report.text import plural
 from everyorder.harness.report.verdict import Unexplored
@@ -149,7 +149,7 @@ def review(
         _print_questions(offered, full=full, saved=save or saved)
         raise SystemExit(FAILED)
     left = sum(each not in accepted for each in offered)
-    _write(store, accepted, left)
+    _write(store, accepted, left, judgements)
     raise SystemExit(FAILED if left or is_failing else OK)
 
 
@@ -190,11 +190,20 @@ def _save(store: Store, judgements: Sequence[Judgement], *, everything: bool) ->
         click.echo(f"{'saved' if is_there else 'deleted'}: {name}")
 
 
-def _write(store: Store, accepted: Sequence[ReviewChange], left: int) -> None:
+def _write(
+    store: Store,
+    accepted: Sequence[ReviewChange],
+    left: int,
+    judgements: Sequence[Judgement],
+) -> None:
     """Write the accepted changes, and print what was done."""
     to_do = documents(accepted)
     deleting = {store.name(name) for name, text in to_do.items() if text is None}
-    inline = inline_edits(accepted)
+    found = [each.comparison for each in judgements if each.comparison is not None]
+    places = {
+        each.found.scenario: each.place for each in found if each.place is not None
+    }
+    inline = with_sharing(inline_edits(accepted), places)
     touched = store.apply(to_do, inline) if to_do or inline else ()
     for name in touched:
         click.echo(f"{'deleted' if name in deleting else 'written'}: {name}")

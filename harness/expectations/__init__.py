@@ -20,7 +20,12 @@ from everyorder.harness.expectations.document import (
 )
 from everyorder.harness.expectations.edits import Edit, edits_of
 from everyorder.harness.expectations.file_format import parse, render
-from everyorder.harness.expectations.inline import InlineEdit, edit_of, inline_text
+from everyorder.harness.expectations.inline import (
+    InlineEdit,
+    edit_of,
+    inline_text,
+    with_sharing,
+)
 from everyorder.harness.expectations.journal import Journal, Reading, read_all
 from everyorder.harness.expectations.store import FOLDER, Store, forbidden
 
@@ -52,4 +57,5 @@ __all__ = [
     "parse",
     "read_all",
     "render",
+    "with_sharing",
 ]

@@ -25,7 +25,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from textwrap import dedent
 
@@ -40,12 +40,16 @@ ARGUMENT = "expect"
 
 @dataclass(frozen=True, slots=True)
 class InlineEdit:
-    """The new content of the literal of one scenario; `before` is the old text."""
+    """The new content of the literal of one scenario; `before` is the old text.
+
+    `sharing` are other scenarios with the same literal, which are not accepted.
+    """
 
     scenario: str
     place: Place
     before: str
     document: Document
+    sharing: tuple[str, ...] = ()
 
 
 def edit_of(comparison: Comparison, document: Document) -> InlineEdit | None:
@@ -54,6 +58,28 @@ def edit_of(comparison: Comparison, document: Document) -> InlineEdit | None:
     if place is None or before is None:
         return None
     return InlineEdit(document.scenario, place, before, document)
+
+
+def with_sharing(
+    edits: Iterable[InlineEdit], places: Mapping[str, Place]
+) -> list[InlineEdit]:
+    """Return the edits with the scenarios that share their literals.
+
+    `places` has the place of each scenario that was compared with a literal.
+    """
+    edits = list(edits)
+    accepted = {edit.scenario for edit in edits}
+    return [
+        replace(
+            edit,
+            sharing=tuple(
+                scenario
+                for scenario, place in sorted(places.items())
+                if place == edit.place and scenario not in accepted
+            ),
+        )
+        for edit in edits
+    ]
 
 
 def inline_text(document: Document) -> str:
@@ -107,6 +133,9 @@ def rewritten(name: str, data: bytes, edits: Iterable[InlineEdit]) -> bytes:
         starts.append(starts[-1] + len(line))
     spans: dict[tuple[int, int], tuple[InlineEdit, bytes]] = {}
     for edit in edits:
+        if edit.sharing:
+            reason = f"{edit.sharing[0]} has the same argument, and is not accepted"
+            raise _refusal(name, edit.scenario, reason)
         node = _literal(tree, edit, name)
         assert node.end_lineno is not None, "the parser sets it"
         assert node.end_col_offset is not None, "the parser sets it"

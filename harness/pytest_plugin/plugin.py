@@ -255,7 +255,7 @@ class ExploringProcess:
             proven=notes.proven,
             notes=notes.texts,
             document=render(document) if document else None,
-            inline=_inline(comparison) if accepted and comparison else None,
+            inline=_inline(comparison) if comparison else None,
         )
 
     def _append(

@@ -40,7 +40,14 @@ import pytest
 
 from everyorder.harness.base.errors import FileError, HarnessError
 from everyorder.harness.base.place import Place
-from everyorder.harness.expectations import FOLDER, InlineEdit, Store, parse, read_all
+from everyorder.harness.expectations import (
+    FOLDER,
+    InlineEdit,
+    Store,
+    parse,
+    read_all,
+    with_sharing,
+)
 from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import (
     OPERATION_SECONDS,
@@ -409,11 +416,17 @@ def finish(
         for scenario, record in results.items()
         if record["accepted"] and scenario not in claimed_twice
     }
-    inline = [
-        InlineEdit(scenario, Place(**at["place"]), at["before"], document)
+    places = {
+        scenario: Place(**record["inline"]["place"])
+        for scenario, record in results.items()
+        if record["inline"]
+    }
+    edits = [
+        InlineEdit(scenario, places[scenario], at["before"], document)
         for scenario, document in accepted.items()
         if (at := results[scenario]["inline"])
     ]
+    inline = with_sharing(edits, places)
     fileless = {edit.scenario for edit in inline}
     documents = {name: each for name, each in accepted.items() if name not in fileless}
     obsolete = unknown if options.update == ALL else ()

@@ -436,6 +436,40 @@ def test_expectations_in_the_source_and_none_at_all(project: Project) -> None:
     assert project.run("gate").exit_code == exits.OK
 
 
+SHARED = """
+
+def made(name):
+    return Scenario(
+        add(name), create=list, observe=shown, expect=\'\'\'
+            == {} ==
+            state: \\\\e
+
+            == {1} ==
+            state:
+              a
+            \'\'\',
+    )
+
+
+good = made("a")
+bad = made("b")
+"""
+
+
+def test_an_argument_that_others_share_is_not_rewritten(project: Project) -> None:
+    """The other scenario then differed from what was accepted."""
+    path = project.scenarios("sound", SOUND.partition("sound = ")[0] + SHARED)
+    before = path.read_text()
+    gate = project.run("gate")
+    assert "gate: 2 scenarios, 1 as expected; " in gate.output
+    result = project.run("review", "--accept", "bad")
+    assert result.exit_code == exits.REFUSED
+    assert "scenarios/test_sound/good has the same argument, and is not" in " ".join(
+        result.output.split()
+    )
+    assert path.read_text() == before
+
+
 def test_saved_observations_that_are_as_expected_are_deleted(accepted: Project) -> None:
     accepted.scenarios("sound", SHOUTING)
     accepted.run("review", "--save")
