@@ -129,7 +129,7 @@ def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
     outcome = explore_entry(entry, ExploreOptions())
     assert isinstance(outcome, Unexplored)
     assert (outcome.where, outcome.verdict) == (
-        "tests/scenarios/test_lists.py",
+        "tests/scenarios/test_lists.py:3",
         "failed",
     )
     assert outcome.reason.startswith("a scenario cannot use list, returned by observe")
