@@ -59,8 +59,8 @@ scenarios/test_ending/clearing: 3 operations from a fresh system
   3  count()
      at {}; answers: 1
 
-wrong, without observing in between: `count()` answers differently after the same
-registrations: 0 or 1. It depends on whether `clear()` was called before.
+wrong, without observing in between: `count()` answers differently after the
+same steps, as far as they are in effect: 0 or 1.
 difference (- otherwise, + here):
     @@ -1 +1 @@
     -0

@@ -68,7 +68,7 @@ def test_a_broken_law(faulty: Project) -> None:
     text = faulty.text("replay", "2cmkb-9r", "law")
     assert text.endswith(
         'wrong, without observing in between: a law is broken after `add("a")`: '
-        "at most one name\n"
+        "at most\none name\n"
         "1 broken law:\n    at most one name\n"
     )
 
