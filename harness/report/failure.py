@@ -168,7 +168,7 @@ def _depends(report: Report, violation: Violation) -> str:
     verb = "answers differently" if subject.startswith("`") else "differs"
     if violation.hidden:
         verb = "differs, though nothing that is observed shows it,"
-    shown = "" if values is None else f": {' or '.join(values)}"
+    shown = _both(violation)
     same = "the same registrations"
     if report.ordering.total:
         same += " in the same order"
@@ -294,6 +294,12 @@ def _values(violation: Violation) -> tuple[str, str] | None:
     return None if one is None or two is None or one == two else (one, two)
 
 
+def _both(violation: Violation) -> str:
+    """Return both values as the end of a sentence, or nothing if they do not fit."""
+    values = _values(violation)
+    return "" if values is None else f": {' or '.join(values)}"
+
+
 def _short(value: Hashable) -> str | None:
     """Return a value on half a line, or None."""
     fields = error_fields(value)
@@ -382,8 +388,7 @@ def _fails(report: Report, violation: Violation) -> str:
 
 
 def _hidden(report: Report, violation: Violation) -> str:
-    values = _values(violation)
-    shown = "" if values is None else f": {' or '.join(values)}"
+    shown = _both(violation)
     if not violation.shown:
         what = "two fresh registries differ"
     elif _is_answer(report, violation):
@@ -397,8 +402,7 @@ def _hidden(report: Report, violation: Violation) -> str:
 
 
 def _chance(report: Report, violation: Violation) -> str:
-    values = _values(violation)
-    shown = "" if values is None else f": {' or '.join(values)}"
+    shown = _both(violation)
     times = ""
     if violation.frequency is not None:
         rare, plays = violation.frequency

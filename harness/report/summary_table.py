@@ -223,8 +223,8 @@ LEGEND = (
 
 
 BRIEF_LEGEND = (
-    "proven: for histories of any length, in one thread and one process; {option} "
-    "shows what that assumes"
+    "proven: for histories of any length, in one thread and one process; -v shows "
+    "what that assumes"
 )
 
 # The notes that are counted, and their nouns.
@@ -286,16 +286,12 @@ def note_lines(
     *,
     width: int = WIDTH,
     verbose: bool = False,
-    option: str = "-v",
 ) -> list[str]:
-    """Return the notes as wrapped lines; without `verbose`, they are only counted.
-
-    `option` is the one that shows them.
-    """
+    """Return the notes as wrapped lines; without `verbose`, they are only counted."""
     notes = list(every)
     if verbose:
         return _wrapped(_texts(notes, guaranteed=True), width)
-    texts = [BRIEF_LEGEND.format(option=option)] * any(each.proven for each in notes)
+    texts = [BRIEF_LEGEND] * any(each.proven for each in notes)
     counts = Counter(kind for kind, _ in notes_by_text(notes))
     if any(counts[kind] for kind in COUNTED_NOTES):
         parts = [
@@ -307,7 +303,7 @@ def note_lines(
         many = sum(map(bool, noted))
         where = f" of {plural(many, 'scenario')}" if len(notes) > 1 else ""
         verb = "shows it" if len(parts) == 1 and parts[0][:2] == "1 " else "shows them"
-        texts.append(f"{', '.join(parts)}{where}; {option} {verb}")
+        texts.append(f"{', '.join(parts)}{where}; -v {verb}")
     return _wrapped(texts, width)
 
 
