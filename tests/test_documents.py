@@ -117,7 +117,7 @@ def test_the_navigation_of_the_site_has_each_page() -> None:
 
 
 def test_the_page_on_proofs_says_what_each_strategy_guarantees() -> None:
-    """Expect files only name the strategies."""
+    """Reports only name the strategies."""
     row = re.compile(r"^\| `(\w+)(?::\w)?` \| .+ \| .+ \|$", re.MULTILINE)
     rows = row.findall(TEXTS["docs/proofs.md"])
     assert sorted(rows) == sorted({name.partition(":")[0] for name in GUARANTEES})
