@@ -259,7 +259,6 @@ class NotFound(HarnessError, LookupError):
     reason: str = ""
     # The searched place, and the number of scenarios there.
     where: str = ""
-    folders: tuple[str, ...] = ()
     known: int = 0
     # Calls that look like a registration: searched pairs, calls without effect, calls
     # that did not return.
@@ -270,16 +269,16 @@ class NotFound(HarnessError, LookupError):
     words = """
     NoHistory: replay id {wanted}: {reason}
     NoScenarios: there are no scenarios in {where}. A scenario is a module-level
-        `Scenario` of a file called test_*.py.
+        `Scenario` of a test file, or is explored by a test with the fixture `explore`.
     SeveralScenarios: {wanted!r} fits several scenarios: {found:, }. Name one of them.
     NotLoaded |
         [[{wanted!r} could not be loaded:
         {reasons:
         }||there are no scenarios in {wanted}]]
     NoSuchPath: there is no Python file, folder or scenario {wanted!r}; without a path,
-        scenarios are looked for in {folders:, or else }.
+        everything that pytest collects is searched.
     NoSuchScenario: there is no Python file, folder or scenario {wanted!r}[[; did you
-        mean {near: or }?||; scenarios looked at: {known}; `everyorder run` lists
+        mean {near: or }?||; scenarios looked at: {known}; `everyorder list` shows
         them.]]
     NothingToAccept: --accept {wanted}: no scenario has this path, name or pattern[[;
         did you mean {near: or }?||; `everyorder review` lists what can be accepted.]]
@@ -337,6 +336,34 @@ class TrialEnded(HarnessError, RuntimeError):
 
     words = """
     TrialEnded: {target} could not be tried: {reason}. --timeout allows more time.
+    """
+
+
+class BadSetting(HarnessError, ValueError):
+    """A setting of the project is wrong; fix the file."""
+
+    source: str
+    key: str = ""
+    table: str = ""
+    wanted: str = ""
+    reason: str = ""
+    near: tuple[str, ...] = ()
+
+    words = """
+    BadFile: {source} cannot be parsed: {reason}
+    WrongType: {source}: {key} has to be {wanted}
+    UnknownSetting: {source}: [{table}] has no setting {key!r}[[; did you mean
+        {near!r: or }?||. Settings are options of the commands, without their dashes.]]
+    """
+
+
+class CannotCollect(HarnessError, RuntimeError):
+    """Pytest refuses to start or to collect; `reason` is its own text."""
+
+    reason: str
+
+    words = """
+    CannotCollect: pytest cannot collect the scenarios: {reason}
     """
 
 

@@ -179,11 +179,17 @@ path_option = click.option(
 )
 
 
-def console() -> "Console":
+# For commands whose results other programs read.
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, and nothing else."
+)
+
+
+def console(*, to_stderr: bool = False) -> "Console":
     """Return the console for tables; 80 columns if it is not a terminal."""
     from rich.console import Console
 
-    plain = Console(highlight=False, markup=False, emoji=False)
+    plain = Console(highlight=False, markup=False, emoji=False, stderr=to_stderr)
     if not plain.is_terminal:
         plain.width = 80  # logs have no width, and are read at this one
     return plain

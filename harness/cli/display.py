@@ -6,10 +6,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from everyorder.harness.cli.task import (
-    Outcome,
-    Task,
-)
+from everyorder.harness.collection.tasks import Outcome, Task, TaskResult
 from everyorder.harness.report.verdict import Report, Unexplored
 
 if TYPE_CHECKING:
@@ -39,7 +36,7 @@ class FinishedTask:
     """A task is over."""
 
     index: int
-    outcome: Outcome
+    result: TaskResult
 
 
 Event = Started | Advanced | FinishedTask
@@ -122,13 +119,16 @@ class LiveDisplay:
             case Advanced(index, done, planned):
                 self._planned[index], self._done[index] = planned, done
                 self._bars.update(self._rows[index], completed=done, total=planned)
-            case FinishedTask(index, outcome):
+            case FinishedTask(index, result):
                 # The rest of its plan will not be played.
                 self._bars.remove_task(self._rows.pop(index))
-                if isinstance(outcome, Report):
-                    self._done[index] = outcome.exploration.executed.transitions
+                reports = [each for each in result.outcomes if isinstance(each, Report)]
+                if reports:
+                    self._done[index] = sum(
+                        each.exploration.executed.transitions for each in reports
+                    )
                 self._planned[index] = self._done[index]
-                self._finished.append(outcome)
+                self._finished += result.outcomes
         self._bars.update(
             self._whole, completed=sum(self._done), total=sum(self._planned)
         )

@@ -5,6 +5,7 @@ A command is imported when it is used, because each needs different modules.
 
 import sys
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,11 +21,16 @@ COMMANDS = (
     "review",
     "replay",
     "show",
+    "list",
     "imports",
     "write",
     "worker",
     "runtime",
+    "completion",
 )
+
+# Commands whose options a project may set; `settings.py` reads them.
+CONFIGURABLE = ("run", "gate", "review", "replay", "show", "list", "imports")
 
 
 def _import_command(name: str) -> click.Command:
@@ -38,11 +44,13 @@ def _import_command(name: str) -> click.Command:
         from everyorder.harness.cli import modules as module
     elif name == "review":
         from everyorder.harness.cli import review as module
+    elif name in ("list", "completion"):
+        from everyorder.harness.cli import listing as module
     elif name == "worker":
         from everyorder.harness.cli import worker as module
     else:
         from everyorder.harness.cli import runtime as module
-    command: click.Command = getattr(module, name)
+    command: click.Command = getattr(module, "list_" if name == "list" else name)
     return command
 
 
@@ -80,6 +88,15 @@ class Commands(click.Group):
             click.echo("\ninterrupted", err=True)
             raise SystemExit(INTERRUPTED) from None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; read the project's settings."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in CONFIGURABLE:
+            _configure(ctx, name)
+        return name, command, rest
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order of use."""
         return list(COMMANDS)
@@ -89,6 +106,26 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         return _import_command(cmd_name)
+
+
+def _configure(ctx: click.Context, name: str) -> None:
+    """Read the project's settings of a command.
+
+    Raises:
+        BadSetting: a setting is wrong.
+    """
+    from everyorder.harness.cli.settings import option_names, read_settings
+
+    settings = read_settings(Path.cwd())
+    ctx.obj = settings
+    if settings.file is None:
+        return
+    if settings.options or settings.of_commands:
+        commands = {each: _import_command(each) for each in CONFIGURABLE}
+        settings.check(
+            {each: option_names(command) for each, command in commands.items()}
+        )
+        ctx.default_map = {name: settings.for_command(commands[name])}
 
 
 def _escape_unencodable() -> None:
@@ -131,6 +168,7 @@ def main() -> None:
     with uses in between, and says what that shows: for histories of any length, or up
     to a stated length.
 
-    PATHS are files, folders, FILE::NAME, or (parts of) paths of scenarios. Default:
-    tests/scenarios, or tests if there is no such folder.
+    PATHS are files, folders, FILE::NAME, or (parts of) paths of scenarios. They are
+    collected through pytest: conftest files, fixtures and marks apply. Default: paths
+    of [tool.everyorder] in pyproject.toml, else everything that pytest collects.
     """

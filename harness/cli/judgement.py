@@ -4,10 +4,9 @@
 is not compared, and neither is one that skips itself; one that was explored with
 options of the user may reach fewer states, so its stale entries are not reported.
 
-The catalogue does not contain scenarios that a test function explores, or those of
-modules elsewhere. So a file is stale only if its module no longer exists, or does not
-define the name; if the module was not loaded, a variable counts, because it may be a
-scenario.
+A command may collect a part of the project. So a file is stale only if its module was
+collected and no scenario of it has the name, or if the module no longer exists or does
+not define the name.
 """
 
 import ast
@@ -25,7 +24,7 @@ from everyorder.harness.cli.command import (
     STALE,
     VERDICT_CODES,
 )
-from everyorder.harness.cli.task import Listing, Outcome
+from everyorder.harness.collection.tasks import Listing, Outcome
 from everyorder.harness.expectations import (
     Comparison,
     Document,
@@ -33,7 +32,7 @@ from everyorder.harness.expectations import (
     compare,
     explain,
 )
-from everyorder.harness.exploration.catalogue import file_of
+from everyorder.harness.exploration.paths import file_of, is_below
 from everyorder.harness.exploration.uncollected import statements_of
 from everyorder.harness.report import render
 from everyorder.harness.report.text import plural
@@ -157,51 +156,62 @@ def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
 def stale_files(
     store: Store, listing: Listing, outcomes: Sequence[Outcome] = ()
 ) -> tuple[str, ...]:
-    """Return the paths of expect files that no scenario uses, sorted."""
+    """Return the paths of expect files that no scenario uses, sorted.
+
+    Of a test that explores, a file is stale only if the test passed without it.
+    """
+    if listing.deselected:
+        return ()
     # A scenario with `expect=` has no file; the outcome says so.
-    fileless = {
-        each.scenario
-        for each in outcomes
-        if isinstance(each, Report) and each.expect is not None
-    }
-    used = [path for path in listing.paths if path not in fileless]
+    reports = [each for each in outcomes if isinstance(each, Report)]
+    fileless = {each.scenario for each in reports if each.expect is not None}
+    explored = {each.scenario for each in reports}
+    used = explored | {task.path for task in listing.tasks if not task.is_test}
+    failed = {each.scenario for each in outcomes if isinstance(each, Unexplored)}
+    failed |= {each.scenario for each in reports if not each.passed}
+    spared = [
+        task.path
+        for task in listing.tasks
+        if task.is_test
+        and (not outcomes or any(is_below(name, task.path) for name in failed))
+    ]
     return tuple(
         name
-        for name in store.stale(used)
+        for name in store.stale(used - fileless)
         if name in fileless
-        or not _may_exist(name, listing.root, listing.unknown, listing.loaded)
+        or not (
+            any(is_below(name, base) for base in spared)
+            or _may_exist(name, listing.root, listing.unknown, listing.loaded)
+        )
     )
 
 
 def _may_exist(
     name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
 ) -> bool:
+    """Return True if a module that was not collected may have the scenario."""
     file, rest = file_of(name, root)
     if file is None:
         return False
     source = file.relative_to(root).as_posix()
-    if source in unknown or not rest:
-        return True
-    return _defines(file, rest[0], variables=source not in loaded)
+    if source in loaded:
+        return False
+    return source in unknown or not rest or _defines(file, rest[0])
 
 
-def _defines(file: Path, name: str, *, variables: bool) -> bool:
-    """Return True if a file has a function or class of that name without parameters.
-
-    With `variables`, an assigned name counts, too.
-    """
+def _defines(file: Path, name: str) -> bool:
+    """Return True if a file has a variable, function or class of that name."""
     plain = name.partition("[")[0]
     body = statements_of(file)
     if body is None:
         return True
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     names = {each.name for each in body if isinstance(each, kinds)}
-    if variables:
-        assigning = (ast.Assign, ast.AnnAssign)
-        assigned = (each for each in body if isinstance(each, assigning))
-        nodes = (node for each in assigned for node in ast.walk(each))
-        stored = (node for node in nodes if isinstance(node, ast.Name))
-        names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
+    assigning = (ast.Assign, ast.AnnAssign)
+    assigned = (each for each in body if isinstance(each, assigning))
+    nodes = (node for each in assigned for node in ast.walk(each))
+    stored = (node for node in nodes if isinstance(node, ast.Name))
+    names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
     return any(plain == each or plain.startswith(f"{each}-") for each in names)
 
 

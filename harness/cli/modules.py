@@ -7,6 +7,7 @@ a first scenario of a registry; `harness.tools.scaffold` finds it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -16,7 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from everyorder.harness.base.errors import FileError, FileExists
-from everyorder.harness.cli.command import FAILED, OK, console, path_option
+from everyorder.harness.cli.command import (
+    FAILED,
+    OK,
+    console,
+    json_option,
+    path_option,
+)
+from everyorder.harness.cli.machine_output import print_json
 from everyorder.harness.report.summary_table import duration
 from everyorder.harness.report.text import plural
 from everyorder.harness.tools.imports import (
@@ -93,6 +101,7 @@ COLUMNS = ("imported", "sets", "orders", "of", "verdict")
     type=click.IntRange(min=1),
     help="Processes to use at a time. Default: one for each core.",
 )
+@json_option
 def imports(
     modules: tuple[str, ...],
     uses: tuple[str, ...],
@@ -102,6 +111,7 @@ def imports(
     orders: tuple[str, ...],
     isolation: Isolation,
     jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Import modules in every order and compare the results.
 
@@ -129,8 +139,11 @@ def imports(
     )
     if chosen:
         question = question.only(chosen)
-    with _progress() as report_progress:
+    with _progress(to_stderr=as_json) as report_progress:
         report = question.explore(jobs=jobs, tell=report_progress)
+    if as_json:
+        print_json({"verdict": report.verdict, **asdict(report)})
+        raise SystemExit(OK if report.passed else FAILED)
     screen = console()
     screen.print(table(report))
     click.echo("\n" + report.render(width=min(screen.width, 100)))
@@ -175,9 +188,9 @@ def _verdict(row: SizeRow) -> Text:
 
 
 @contextmanager
-def _progress() -> Iterator[ProgressCallback]:
+def _progress(*, to_stderr: bool) -> Iterator[ProgressCallback]:
     """Context: show a progress bar on a terminal."""
-    screen = console()
+    screen = console(to_stderr=to_stderr)
     if not screen.is_terminal:
         yield lambda done, planned: None
         return

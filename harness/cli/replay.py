@@ -7,20 +7,30 @@ the same steps, which are determined first, as in an exploration: the two sides 
 those that an exploration shows.
 
 `show` does steps in the order of its argument, on a fresh system, and compares nothing.
+
+Both run the test of the scenario up to its exploration, so that its fixtures are set
+up; of a test that explores several scenarios, the earlier ones are explored.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
+import pytest
 
 from everyorder.harness.base.errors import CannotReplay, HarnessError, NotFound
-from everyorder.harness.cli.command import FAILED, OK, paths_argument
+from everyorder.harness.cli.command import FAILED, OK, json_option, paths_argument
+from everyorder.harness.cli.machine_output import print_json
 from everyorder.harness.cli.run import effort_of
-from everyorder.harness.cli.task import ExploreOptions
+from everyorder.harness.cli.settings import default_paths
+from everyorder.harness.collection.here import at_scenario
+from everyorder.harness.collection.listing import items_of, listing_of
+from everyorder.harness.collection.selection import nearest
+from everyorder.harness.collection.session import CommandSession
+from everyorder.harness.collection.tasks import ExploreOptions, Selection, Task
 from everyorder.harness.engine import (
     Action,
     Budget,
@@ -41,12 +51,6 @@ from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.protocol import operations_of
 from everyorder.harness.engine.reference import canonical_histories
 from everyorder.harness.engine.session import ExplorationSession, Meter
-from everyorder.harness.exploration.catalogue import (
-    Entry,
-    imported,
-    load,
-    nearest,
-)
 from everyorder.harness.exploration.confirmation import raised_errors
 from everyorder.harness.exploration.explore_scenario import (
     MOST_VIOLATIONS,
@@ -55,6 +59,8 @@ from everyorder.harness.exploration.explore_scenario import (
     retry,
     system_of,
 )
+from everyorder.harness.exploration.paths import is_below
+from everyorder.harness.pytest_plugin.plugin import ScenarioItem
 from everyorder.harness.report import sections
 from everyorder.harness.report.evidence import explanation
 from everyorder.harness.report.failure import UNKNOWN_SIDES, headline
@@ -108,7 +114,10 @@ def _answer(texts: Report, question: Callable[[], T]) -> T:
     help="For an id with a dot: its history is too long for an id, and is found by "
     "exploring again.",
 )
-def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
+@json_option
+def replay(
+    replay_id: str, paths: tuple[str, ...], strategy: str, as_json: bool
+) -> None:
     """Play the history of a replay id, operation by operation.
 
     An id holds the history, and a digest of the scenario's steps and uses, by which the
@@ -123,17 +132,36 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
       everyorder replay 145mx-2tf scenarios/test_composites/two_kernels
     """
     effort = effort_of(strategy, None, None)
-    texts, make, entry = _scenario_of_id(replay_id, paths)
-    # One system for all plays: torch's registry exists only once in a process.
-    with imported(entry), closing(make()) as system:
-        history = _answer(texts, lambda: _history(replay_id, texts, system, effort))
-        before, watched = _answer(texts, lambda: _observed_play(texts, system, history))
-        operations = plural(len(history), "operation")
-        click.echo(f"{texts.scenario}: {operations} from a fresh system\n")
-        _print_history(texts, history, before, watched)
-        lines = _answer(texts, lambda: verdict(texts, system, history))
-    click.echo("\n".join(lines or ["nothing is wrong with this history"]))
-    raise SystemExit(FAILED if lines else OK)
+
+    def play_on(texts: Report, make: Callable[[], System]) -> bool:
+        # One system for all plays: torch's registry exists only once in a process.
+        with closing(make()) as system:
+            history = _answer(texts, lambda: _history(replay_id, texts, system, effort))
+            before, watched = _answer(
+                texts, lambda: _observed_play(texts, system, history)
+            )
+            played = list(_played(texts, history, before, watched))
+            if not as_json:
+                operations = plural(len(history), "operation")
+                click.echo(f"{texts.scenario}: {operations} from a fresh system\n")
+                for number, each in enumerate(played, 1):
+                    click.echo("\n".join(each.lines(number)))
+                click.echo()
+            lines = _answer(texts, lambda: verdict(texts, system, history))
+        if as_json:
+            operations_data = [asdict(each) for each in played]
+            data = {"scenario": texts.scenario, "operations": operations_data}
+            print_json({**data, "wrong": lines})
+        else:
+            click.echo("\n".join(lines or ["nothing is wrong with this history"]))
+        return not lines
+
+    if scenario_tag(TEXTS.digest) == tag_of(replay_id):
+        check_installed()
+        is_fine = play_on(TEXTS, TorchSystem)
+    else:
+        is_fine = _at_scenario_of_id(replay_id, paths, play_on)
+    raise SystemExit(OK if is_fine else FAILED)
 
 
 def verdict(texts: Report, system: System, history: History) -> list[str]:
@@ -183,27 +211,52 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
     return []
 
 
-def _scenario_of_id(
-    replay_id: str, paths: tuple[str, ...]
-) -> tuple[Report, Callable[[], System], Entry | None]:
-    """Return the texts of an id, a function that creates its system, and its entry."""
+def _at_scenario_of_id(
+    replay_id: str,
+    paths: tuple[str, ...],
+    visit: Callable[[Report, Callable[[], System]], T],
+) -> T:
+    """Call `visit` with the texts of an id, and a function that creates its system.
+
+    Raises:
+        NotFound: no scenario, or more than one, belongs to the id.
+    """
     tag = tag_of(replay_id)
-    if scenario_tag(TEXTS.digest) == tag:
-        check_installed()
-        return TEXTS, TorchSystem, None
-    entries = load(paths).entries
-    fitting = [each for each in entries if scenario_tag(each.scenario.digest) == tag]
-    if len(fitting) > 1:
-        paths_of_id = tuple(each.scenario.path for each in fitting)
-        raise NotFound(code="SeveralScenarios", wanted=replay_id, found=paths_of_id)
-    if fitting:
-        scenario = fitting[0].scenario
-        return empty_report(scenario), partial(system_of, scenario), fitting[0]
+    count = 0
+
+    def belongs(scenario: Scenario) -> bool:
+        return scenario_tag(scenario.digest) == tag
+
+    def candidates(session: CommandSession) -> list[pytest.Item]:
+        nonlocal count
+        items = items_of(session)
+        tasks = [task for task in listing_of(session).tasks if task.node in items]
+        count = len(tasks)
+        fitting = [
+            task
+            for task in tasks
+            if isinstance(item := items[task.node], ScenarioItem)
+            and belongs(item.scenario)
+        ]
+        if len(fitting) > 1:
+            found = tuple(task.path for task in fitting)
+            raise NotFound(code="SeveralScenarios", wanted=replay_id, found=found)
+        tests = [task for task in tasks if task.is_test]
+        return [items[task.node] for task in fitting or tests]
+
+    def visited(scenario: Scenario) -> T:
+        return visit(empty_report(scenario), partial(system_of, scenario))
+
+    results = at_scenario(
+        Selection(paths, default_paths()), candidates, belongs, visited
+    )
+    if results:
+        return results[0]
     raise NotFound(
         code="NoHistory",
         wanted=replay_id,
         reason=(
-            f"none of {plural(len(entries), 'scenario')} belongs to it; was its "
+            f"none of {plural(count, 'scenario')} belongs to it; was its "
             "scenario changed since, or is it in a file that is not among the PATHS?"
         ),
     )
@@ -241,48 +294,72 @@ def _observed_play(
     return before, play(system, history, order_dependent=pinned, watch=True).actions
 
 
-def _print_history(
+@dataclass(frozen=True, slots=True)
+class _PlayedOperation:
+    """An operation of a history, and what it changed.
+
+    `answer` is the text of a failing step or of a use; `changes` are lines by titles.
+    """
+
+    operation: str
+    where: str
+    fails: bool = False
+    answer: str | None = None
+    changes: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def lines(self, number: int) -> Iterator[str]:
+        """Yield the operation as it is printed."""
+        yield f"{number:>3}  {self.operation}"
+        if self.answer is None:
+            yield f"     at {self.where}"
+        else:
+            what = "fails" if self.fails else "answers"
+            answer = readable_lines(self.answer.split("\n"))
+            indented = "\n          ".join(answer)
+            yield f"     at {self.where}; {what}: {indented}"
+        for title, changed in self.changes.items():
+            yield f"       {title or 'observed'}:"
+            for line in readable_lines(changed, MOST_LINES):
+                yield f"       {line}"
+
+
+def _played(
     texts: Report,
     history: History,
     before: tuple[Action, ...],
     watched: tuple[Action, ...],
-) -> None:
-    """Print every operation, the state after it, and the observed changes."""
+) -> Iterator[_PlayedOperation]:
+    """Yield every operation, the state after it, and the observed changes."""
     observed = dict(sections(before[-1].value)) if before else {}
     active: set[int] = set()
     for number, operation in enumerate(history, 1):
         played = watched[2 * number - 2 : 2 * number - 1]
         look = watched[2 * number - 1 :]
-        line = texts.line(operation, operation in active)
-        click.echo(f"{number:>3}  {line}")
+        result = _PlayedOperation(texts.line(operation, operation in active), "")
         for action in played:
-            click.echo(_outcome(texts, action))
             active = set(action.state)
+            result = replace(result, where=texts.state_name(action.state))
+            if action.kind in ("failing", "use", "end"):
+                answer = whole_text(action.value)
+                fails = action.kind == "failing"
+                result = replace(result, fails=fails, answer=answer)
         for action in look[:1]:
             now = dict(sections(action.value))
-            for title in dict.fromkeys((*observed, *now)):
-                _print_change(title, observed.get(title, ""), now.get(title, ""))
+            titles = dict.fromkeys((*observed, *now))
+            changes = {
+                title: _changed_lines(observed.get(title, ""), now.get(title, ""))
+                for title in titles
+            }
+            changes = {title: lines for title, lines in changes.items() if lines}
+            result = replace(result, changes=changes)
             observed = now
-    click.echo()
+        yield result
 
 
-def _outcome(texts: Report, action: Action) -> str:
-    where = texts.state_name(action.state)
-    if action.kind in ("failing", "use", "end"):
-        what = "fails" if action.kind == "failing" else "answers"
-        lines = readable_lines(whole_text(action.value).split("\n"))
-        indented = "\n          ".join(lines)
-        return f"     at {where}; {what}: {indented}"
-    return f"     at {where}"
-
-
-def _print_change(title: str, was: str, now: str) -> None:
+def _changed_lines(was: str, now: str) -> list[str]:
     if was == now:
-        return
-    click.echo(f"       {title or 'observed'}:")
-    lines = [line for line in difference(was, now) if line[:1] in "+-"]
-    for line in readable_lines(lines, MOST_LINES):
-        click.echo(f"       {line}")
+        return []
+    return [line for line in difference(was, now) if line[:1] in "+-"]
 
 
 @click.command()
@@ -301,7 +378,8 @@ def _print_change(title: str, was: str, now: str) -> None:
     is_flag=True,
     help="Print which kernels a call runs, for each kind of tensor.",
 )
-def show(name: str, state: str | None, table: bool, trace: bool) -> None:
+@json_option
+def show(name: str, state: str | None, table: bool, trace: bool, as_json: bool) -> None:
     """Print what is observed with some steps of a scenario active.
 
     SCENARIO is a scenario's path or a piece of it, or FILE::NAME; OPERATOR (with ::)
@@ -317,57 +395,89 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
     if "::" in name and not name.partition("::")[0].endswith(".py"):
         if state is not None or trace:
             raise click.UsageError("--state and --trace need a scenario")
-        _show_operator(name, table)
+        _print_texts(_operator_texts(name, table), as_json=as_json)
         return
-    entry = _entry(name)
-    texts = empty_report(entry.scenario)
-    selected = _state(state, len(texts.steps))
-    with imported(entry), closing(system_of(entry.scenario)) as system:
-        # Printed at the end: the question may have to be asked again.
-        lines, handles = _answer(texts, lambda: _do_steps(texts, system, selected))
-        click.echo(texts.scenario)
-        for number, text in enumerate(texts.steps, 1):
-            click.echo(f"{number:>4}  {text}")
-        click.echo("\n".join(("", *lines, "")))
-        if table or trace:
-            _show_inside(entry.scenario, system, table=table, trace=trace)
-        else:
-            _print_texts(sections(_answer(texts, system.observe)))
-        for step in reversed(list(handles)):
-            handle = handles.pop(step)
-            _answer(texts, partial(system.undo, step, handle))
+
+    def show_state(scenario: Scenario) -> None:
+        texts = empty_report(scenario)
+        selected = _state(state, len(texts.steps))
+        with closing(system_of(scenario)) as system:
+            # Printed at the end: the question may have to be asked again.
+            lines, handles = _answer(texts, lambda: _do_steps(texts, system, selected))
+            if not as_json:
+                click.echo(texts.scenario)
+                for number, text in enumerate(texts.steps, 1):
+                    click.echo(f"{number:>4}  {text}")
+                click.echo("\n".join(("", *lines, "")))
+            if table or trace:
+                shown = _inside_texts(scenario, system, table=table, trace=trace)
+            else:
+                shown = list(sections(_answer(texts, system.observe)))
+            _print_texts(
+                shown,
+                as_json=as_json,
+                scenario=texts.scenario,
+                steps=list(texts.steps),
+                done=lines,
+            )
+            for step in reversed(list(handles)):
+                handle = handles.pop(step)
+                _answer(texts, partial(system.undo, step, handle))
+
+    def chooses(scenario: Scenario) -> bool:
+        # A test may explore several scenarios; its own path names the first one.
+        return (
+            not path_of_test
+            or not is_below(name, path_of_test)
+            or scenario.path == name
+        )
+
+    path_of_test = ""
+
+    def candidates(session: CommandSession) -> list[pytest.Item]:
+        nonlocal path_of_test
+        task = _task(name, session)
+        path_of_test = task.path if task.is_test and task.path != name else ""
+        return [items_of(session)[task.node]]
+
+    at_scenario(Selection((name,), default_paths()), candidates, chooses, show_state)
 
 
-def _show_inside(
+def _inside_texts(
     scenario: Scenario, system: System, *, table: bool, trace: bool
-) -> None:
-    """Print the table and the traces, which only a dispatcher has."""
+) -> list[tuple[str, str]]:
+    """Return the tables and the traces, which only a dispatcher has."""
     from everyorder.harness.systems.dispatcher import DispatcherSystem
 
     if not isinstance(system, DispatcherSystem):
         option = "--table" if table else "--trace"
         raise CannotReplay(code="NotADispatcher", scenario=scenario.path, option=option)
+    texts: list[tuple[str, str]] = []
     if table:
-        _print_texts(
+        texts += (
             (f"table of {operator}", system.dispatcher.dump_table(operator))
             for operator in scenario.operators
             if system.dispatcher.find_op(operator) is not None
         )
     if trace:
-        _print_texts(_traces(scenario, system))
+        texts += _traces(scenario, system)
+    return texts
 
 
-def _entry(name: str) -> Entry:
-    catalogue = load((name,))
-    entries = catalogue.entries
-    if not entries:
-        reasons = [f"{each.where}: {each.reason}" for each in catalogue.broken]
-        reasons += [f"{each.source}: {each.reason}" for each in catalogue.skipped]
+def _task(name: str, session: CommandSession) -> Task:
+    """Return the one task of that name.
+
+    Raises:
+        NotFound: there is none, or more than one.
+    """
+    listing = listing_of(session)
+    if not listing.tasks:
+        reasons = [f"{each.where}: {each.reason}" for each in listing.broken]
+        reasons += [f"{source}: {reason}" for source, reason in listing.skipped]
         raise NotFound(code="NotLoaded", wanted=name, reasons=tuple(reasons))
-    if len(entries) > 1:
-        paths = tuple(entry.scenario.path for entry in entries)
-        raise NotFound(code="SeveralScenarios", wanted=name, found=paths)
-    return entries[0]
+    if len(listing.tasks) > 1:
+        raise NotFound(code="SeveralScenarios", wanted=name, found=listing.paths)
+    return listing.tasks[0]
 
 
 def _state(text: str | None, steps: int) -> State:
@@ -410,7 +520,13 @@ def _do_steps(
     return lines, handles
 
 
-def _print_texts(texts: Any) -> None:
+def _print_texts(
+    texts: Sequence[tuple[str, str]], *, as_json: bool, **data: object
+) -> None:
+    """Print titles and texts; as JSON with more data."""
+    if as_json:
+        print_json({**data, "observed": dict(texts)})
+        return
     for title, text in texts:
         click.echo(f"-- {title or 'observed'}")
         click.echo(text if text.endswith("\n") else f"{text}\n", nl=False)
@@ -433,7 +549,8 @@ def _traces(scenario: Scenario, system: "DispatcherSystem") -> list[tuple[str, s
     return traces
 
 
-def _show_operator(name: str, table: bool) -> None:
+def _operator_texts(name: str, table: bool) -> list[tuple[str, str]]:
+    """Return the state of an operator of the default dispatcher."""
     from everyorder.runtime.dispatch import default_dispatcher
 
     if find_spec("everyorder.runtime.operators") is not None:
@@ -447,4 +564,4 @@ def _show_operator(name: str, table: bool) -> None:
     texts = [("state", dispatcher.dump_state(name))]
     if table:
         texts.append(("table", dispatcher.dump_table(name)))
-    _print_texts(texts)
+    return texts

@@ -15,30 +15,38 @@ Rules:
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
+from typing import Any
 
 import click
 
 from everyorder.harness.base.errors import NotFound
+from everyorder.harness.cli import machine_output
 from everyorder.harness.cli.changes import (
     ReviewChange,
     changes,
     documents,
     inline_edits,
 )
-from everyorder.harness.cli.command import FAILED, OK, console, paths_argument
+from everyorder.harness.cli.command import (
+    FAILED,
+    OK,
+    console,
+    json_option,
+    paths_argument,
+)
 from everyorder.harness.cli.judgement import (
     Judgement,
     judge,
     judge_saved,
     stale_files,
 )
-from everyorder.harness.cli.runner import Runner, load_scenarios
-from everyorder.harness.cli.task import ExploreOptions
+from everyorder.harness.cli.runner import Runner, load_scenarios, outcomes_of
+from everyorder.harness.cli.settings import default_paths
+from everyorder.harness.collection.selection import nearest
+from everyorder.harness.collection.tasks import ExploreOptions
 from everyorder.harness.expectations import Store, forbidden, with_sharing
-from everyorder.harness.exploration.catalogue import nearest, root_of
 from everyorder.harness.report.text import plural
 from everyorder.harness.report.verdict import Unexplored
 
@@ -79,6 +87,7 @@ CHOICES = "a accept, s skip, v view all of it, A accept all that follow, q quit"
     help="Explore nothing; review what `review --save` wrote.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.")
+@json_option
 def review(
     paths: tuple[str, ...],
     accept: tuple[str, ...],
@@ -86,6 +95,7 @@ def review(
     save: bool,
     saved: bool,
     jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Accept what differs from the expect files.
 
@@ -114,65 +124,113 @@ def review(
     if error is not None:
         raise error
     if saved:
-        store = Store(root_of(Path.cwd()))
+        from everyorder.harness.collection.here import root_here
+
+        store = Store(root_here())
         judgements = judge_saved(store)
         stale: tuple[str, ...] = ()
         broken: tuple[Unexplored, ...] = ()
         _check_names(accept, store.saved())
     else:
-        with Runner(ExploreOptions(), jobs=jobs) as runner:
-            listing = load_scenarios(runner, paths)
+        with Runner(ExploreOptions(), jobs=jobs, default=default_paths()) as runner:
+            listing = load_scenarios(runner, paths, silent=as_json)
             store = Store(listing.root)
             stale = stale_files(store, listing) if not paths else ()
-            if not listing.broken:
-                # A scenario of a module that does not load may have the name.
+            has_tests = any(task.is_test for task in listing.tasks)
+            if not listing.broken and not has_tests:
+                # A module that does not load, or a test, may have the name.
                 _check_names(accept, (*listing.paths, *stale))
-            outcomes = runner.explore(listing.tasks, console())
+            results = runner.explore(listing.tasks, console(to_stderr=as_json))
+            outcomes = outcomes_of(listing.tasks, results)
             if not paths:
                 stale = stale_files(store, listing, outcomes)
+            if not listing.broken and has_tests:
+                names = [each.scenario for each in outcomes]
+                _check_names(accept, (*names, *listing.paths, *stale))
         judgements = [judge(each, store) for each in outcomes]
         broken = listing.broken
-    is_failing = _print_obstacles(judgements, broken, store)
+    obstacles = _obstacles(judgements, broken)
+    if not as_json:
+        _print_obstacles(obstacles, judgements, store)
     offered = changes(judgements, stale)
-    if save:
-        _save(store, judgements, everything=not paths and not broken)
-    if not offered:
-        click.echo(f"nothing to review: {_as_expected(judgements)} as expected")
-        raise SystemExit(FAILED if is_failing else OK)
+    saved_names = (
+        _save(store, judgements, everything=not paths and not broken, silent=as_json)
+        if save
+        else []
+    )
     if accept:
         _check_ids(accept, offered, (*store.scenarios(), *_names(offered)))
         parts = [_accepted_part(each, accept) for each in offered]
         accepted = [each for each in parts if each.parts]
+    elif as_json or not offered:
+        accepted = []
     elif sys.stdin.isatty() and sys.stdout.isatty() and not save:
         accepted = decide(offered, full=full)
     else:
         _print_questions(offered, full=full, saved=save or saved)
         raise SystemExit(FAILED)
     left = sum(each not in accepted for each in offered)
-    _write(store, accepted, left, judgements)
-    raise SystemExit(FAILED if left or is_failing else OK)
+    touched = _write(store, accepted, judgements) if accepted else {}
+    if as_json:
+        machine_output.print_json(
+            {
+                "accepted": [_change_data(each) for each in accepted],
+                "left": [_change_data(e) for e in offered if e not in accepted],
+                "not_to_be_accepted": obstacles,
+                "files": {**dict.fromkeys(saved_names, "saved"), **touched},
+            }
+        )
+    elif not offered:
+        click.echo(f"nothing to review: {_as_expected(judgements)} as expected")
+    else:
+        _print_written(touched, len(accepted), left)
+    raise SystemExit(FAILED if left or obstacles else OK)
+
+
+def _change_data(change: ReviewChange) -> dict[str, Any]:
+    """Return a change as JSON data."""
+    return {
+        "id": change.id,
+        "verdict": change.verdict,
+        "headline": change.headline(),
+        "scenarios": list(change.scenarios),
+        "only_new": change.only_new,
+        "lines": list(change.text_lines(whole=True)),
+    }
+
+
+def _obstacles(
+    judgements: Sequence[Judgement], broken: Sequence[Unexplored]
+) -> list[str]:
+    """Return why scenarios and modules cannot be accepted."""
+    reasons = [
+        each.damage or f"{each.scenario} fails; see everyorder run"
+        for each in judgements
+        if each.is_failing
+    ]
+    return reasons + [each.render() for each in broken]
 
 
 def _print_obstacles(
-    judgements: Sequence[Judgement], broken: Sequence[Unexplored], store: Store
-) -> bool:
+    obstacles: Sequence[str], judgements: Sequence[Judgement], store: Store
+) -> None:
     """Print what cannot be accepted, and the last accept if it was interrupted."""
-    failing = [each for each in judgements if each.is_failing]
-    for each in failing:
-        why = each.damage or f"{each.scenario} fails; see everyorder run"
-        click.echo(f"not to be accepted: {why}")
-    for module in broken:
-        click.echo(f"not to be accepted: {module.render()}")
-    for each in judgements:
-        if each.skipped:
-            click.echo(each.skip_line())
+    for each in obstacles:
+        click.echo(f"not to be accepted: {each}")
+    for judgement in judgements:
+        if judgement.skipped:
+            click.echo(judgement.skip_line())
     if interrupted := store.interrupted():
         click.echo(interrupted)
-    return bool(failing or broken)
 
 
-def _save(store: Store, judgements: Sequence[Judgement], *, everything: bool) -> None:
-    """Write what differs, and delete what was saved of scenarios that do not."""
+def _save(
+    store: Store, judgements: Sequence[Judgement], *, everything: bool, silent: bool
+) -> list[str]:
+    """Write what differs, and delete what was saved of scenarios that do not.
+
+    Return the names of the written files.
+    """
     found = [each.comparison for each in judgements if each.comparison is not None]
     inline = [each.found.scenario for each in found if each.place is not None]
     pending = {
@@ -180,23 +238,24 @@ def _save(store: Store, judgements: Sequence[Judgement], *, everything: bool) ->
         for each in found
         if each.place is None
     }
-    if inline:
+    if inline and not silent:
         text = "accepted by `everyorder review`, not saved, because of expect="
         click.echo(f"{text}: {', '.join(inline)}")
     # A run of some of the scenarios does not decide about the others.
     gone = set(store.saved()).difference(pending) if everything else ()
+    names = []
     for name in store.save({**dict.fromkeys(gone), **pending}):
         is_there = (store.root / name).exists()
-        click.echo(f"{'saved' if is_there else 'deleted'}: {name}")
+        names += [name] if is_there else []
+        if not silent:
+            click.echo(f"{'saved' if is_there else 'deleted'}: {name}")
+    return names
 
 
 def _write(
-    store: Store,
-    accepted: Sequence[ReviewChange],
-    left: int,
-    judgements: Sequence[Judgement],
-) -> None:
-    """Write the accepted changes, and print what was done."""
+    store: Store, accepted: Sequence[ReviewChange], judgements: Sequence[Judgement]
+) -> dict[str, str]:
+    """Write the accepted changes; return "written" or "deleted" by file."""
     to_do = documents(accepted)
     deleting = {store.name(name) for name, text in to_do.items() if text is None}
     found = [each.comparison for each in judgements if each.comparison is not None]
@@ -205,13 +264,18 @@ def _write(
     }
     inline = with_sharing(inline_edits(accepted), places)
     touched = store.apply(to_do, inline) if to_do or inline else ()
-    for name in touched:
-        click.echo(f"{'deleted' if name in deleting else 'written'}: {name}")
-    deleted = len(deleting.intersection(touched))
+    return {name: "deleted" if name in deleting else "written" for name in touched}
+
+
+def _print_written(touched: Mapping[str, str], accepted: int, left: int) -> None:
+    """Print what was done."""
+    for name, what in touched.items():
+        click.echo(f"{what}: {name}")
+    deleted = sum(what == "deleted" for what in touched.values())
     counts = f"{plural(len(touched) - deleted, 'file')} written"
     if deleted:
         counts += f", {deleted} deleted"
-    click.echo(f"{plural(len(accepted), 'change')} accepted, {left} left; {counts}")
+    click.echo(f"{plural(accepted, 'change')} accepted, {left} left; {counts}")
 
 
 def decide(

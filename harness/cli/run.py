@@ -12,9 +12,10 @@ before that, and scan all loaded modules.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from dataclasses import replace
+from functools import partial, wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -26,17 +27,33 @@ from everyorder.harness.cli.command import (
     OK,
     console,
     exit_code_table,
+    json_option,
     paths_argument,
 )
-from everyorder.harness.cli.runner import Interrupted, Runner, load_scenarios
-from everyorder.harness.cli.task import ExploreOptions, Listing, Outcome, Task
+from everyorder.harness.cli.runner import (
+    Interrupted,
+    Runner,
+    load_scenarios,
+    outcomes_of,
+)
+from everyorder.harness.cli.settings import default_paths
+from everyorder.harness.collection.tasks import (
+    ExploreOptions,
+    Listing,
+    Outcome,
+    Task,
+)
 from everyorder.harness.engine import KNOWN_STRATEGIES, parse
 from everyorder.harness.processes.watch import (
     OPERATION_SECONDS,
     SCENARIO_SECONDS,
     Limits,
+    Subject,
 )
 from everyorder.harness.report.verdict import Report, Unexplored
+
+if TYPE_CHECKING:
+    from everyorder.harness.cli.judgement import Judgement
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -90,6 +107,12 @@ EXPLORE_FLAGS = (
         "no limit.",
     ),
     click.option(
+        "--fail-fast/--keep-going",
+        default=False,
+        show_default=True,
+        help="End at the first scenario or test that fails, or explore all.",
+    ),
+    click.option(
         "--in-process",
         is_flag=True,
         help="Explore in this process, for a debugger: without time limits, and a "
@@ -98,9 +121,15 @@ EXPLORE_FLAGS = (
 )
 
 
-def explore_options(command: F) -> F:
-    """Add the exploration flags to a command, which receives a `runner`."""
+def explore_options(*, compares: bool = False) -> Callable[[F], F]:
+    """Add the exploration flags to a command, which receives a `runner`.
 
+    With `compares`, a difference from the expect files fails a test.
+    """
+    return partial(_with_runner, compares=compares)
+
+
+def _with_runner(command: F, *, compares: bool) -> F:
     @wraps(command)
     def with_runner(
         *,
@@ -110,14 +139,18 @@ def explore_options(command: F) -> F:
         jobs: int | None,
         operation_timeout: float,
         timeout: float,
+        fail_fast: bool,
         in_process: bool,
         **others: object,
     ) -> object:
+        effort = effort_of(strategy, budget, steps)
         runner = Runner(
-            effort_of(strategy, budget, steps),
+            replace(effort, compares=compares),
             jobs=jobs,
             limits=Limits(operation_timeout or None, timeout or None),
             in_process=in_process,
+            default=default_paths(),
+            fail_fast=fail_fast,
         )
         return command(runner=runner, **others)
 
@@ -125,6 +158,16 @@ def explore_options(command: F) -> F:
     for option in reversed(EXPLORE_FLAGS):
         wrapped = option(wrapped)
     return wrapped
+
+
+def report_option(command: F) -> F:
+    """Add the option for the folder of a page."""
+    return click.option(
+        "--report",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Write index.html (one offline page) and report.json there.",
+    )(command)
 
 
 def verbose_option(command: F) -> F:
@@ -152,7 +195,7 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Explore
     "130 interrupted."
 )
 @paths_argument
-@explore_options
+@explore_options()
 @verbose_option
 @click.option(
     "--system",
@@ -161,18 +204,15 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Explore
     show_default=True,
     help="'torch' explores a known fault of the real torch's dispatcher.",
 )
-@click.option(
-    "--report",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write index.html (one offline page) and report.json there.",
-)
+@report_option
+@json_option
 def run(
     runner: Runner,
     paths: tuple[str, ...],
     verbose: bool,
     system: str,
     report: Path | None,
+    as_json: bool,
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
@@ -206,10 +246,7 @@ def run(
       everyorder run two_kernels --report build/report
       everyorder run --system torch
     """
-    if report is not None:
-        # Fail before the exploration, not after it.
-        with _writing(report):
-            report.mkdir(parents=True, exist_ok=True)
+    _prepare(report)
     with runner:
         if system == "torch":
             if paths:
@@ -218,24 +255,48 @@ def run(
                 )
             listing = _of_torch()
         else:
-            listing = load_scenarios(runner, paths)
-        outcomes = _outcomes(runner, listing, verbose)
-        raise SystemExit(_print_outcomes(outcomes, listing.broken, report, verbose))
+            listing = load_scenarios(runner, paths, silent=as_json)
+        outcomes = _outcomes(runner, listing, verbose, as_json=as_json)
+        raise SystemExit(
+            _print_outcomes(outcomes, listing.broken, report, verbose, as_json=as_json)
+        )
 
 
-def _outcomes(runner: Runner, listing: Listing, verbose: bool) -> Sequence[Outcome]:
+def _prepare(folder: Path | None) -> None:
+    """Create the folder of a report: fail before the exploration, not after it."""
+    if folder is not None:
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+
+def _outcomes(
+    runner: Runner, listing: Listing, verbose: bool, *, as_json: bool
+) -> Sequence[Outcome]:
     """Return the outcomes; print the finished ones if the user interrupts."""
+    screen = console(to_stderr=as_json)
     try:
-        return runner.explore(listing.tasks, console())
+        results = runner.explore(listing.tasks, screen)
+        _print_left(len(listing.tasks) - len(results), as_json=as_json)
+        return outcomes_of(listing.tasks, results)
     except Interrupted as stopped:
         from everyorder.harness.report.text import plural
 
         # A report of a part would look like a report of everything.
         if stopped.finished or listing.broken:
-            _print_outcomes(stopped.finished, listing.broken, None, verbose)
+            finished = outcomes_of(listing.tasks, stopped.finished)
+            _print_outcomes(finished, listing.broken, None, verbose, as_json=as_json)
         done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
-        click.echo(f"interrupted: {done} explored")
+        click.echo(f"interrupted: {done} explored", err=as_json)
         raise SystemExit(INTERRUPTED) from None
+
+
+def _print_left(count: int, *, as_json: bool) -> None:
+    """Print how many scenarios were left out after the first failure."""
+    if count:
+        from everyorder.harness.report.text import plural
+
+        text = f"--fail-fast left {plural(count, 'scenario')} unexplored"
+        click.echo(text, err=as_json)
 
 
 def _of_torch() -> Listing:
@@ -247,8 +308,10 @@ def _of_torch() -> Listing:
     from everyorder.harness.systems.torch import TEXTS, check_installed
 
     check_installed()
-    task = Task(TEXTS.scenario, None, Path.cwd(), 0, "", TEXTS.steps, TEXTS.uses)
-    return Listing(Path.cwd(), (task,))
+    root = Path.cwd()
+    subject = Subject(TEXTS.scenario, "", TEXTS.steps, TEXTS.uses, root)
+    task = Task(TEXTS.scenario, "", None, 0, subject)
+    return Listing(root, tasks=(task,))
 
 
 @contextmanager
@@ -268,8 +331,11 @@ def _print_outcomes(
     broken: tuple[Unexplored, ...],
     folder: Path | None,
     verbose: bool,
+    *,
+    as_json: bool,
 ) -> int:
     from everyorder.harness.report import (
+        document,
         note_lines,
         notes_of,
         overview,
@@ -286,6 +352,13 @@ def _print_outcomes(
     screen = console()
     width = screen.width
     failed = [each for each in reports if not each.passed]
+    wrong = failed or any(each.failed for each in others)
+    if as_json:
+        if folder is not None:
+            with _writing(folder):
+                write(folder, reports, others)
+        click.echo(document(reports, others), nl=False)
+        return FAILED if wrong else OK
     if len(outcomes) + len(broken) > 1 or verbose:
         screen.print(overview(reports, others, width=width, verbose=verbose))
         click.echo()
@@ -304,7 +377,6 @@ def _print_outcomes(
     if folder is not None:
         with _writing(folder):
             click.echo(f"report: {write(folder, reports, others)}")
-    wrong = failed or any(each.failed for each in others)
     return FAILED if wrong else OK
 
 
@@ -316,62 +388,131 @@ Exit codes; where several apply, the lowest one:
 
 @click.command(epilog=EPILOG)
 @paths_argument
-@explore_options
+@explore_options(compares=True)
 @verbose_option
-def gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> None:
+@report_option
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a JUnit report there.",
+)
+@json_option
+def gate(
+    runner: Runner,
+    paths: tuple[str, ...],
+    verbose: bool,
+    report: Path | None,
+    junit: Path | None,
+    as_json: bool,
+) -> None:
     """Explore scenarios and compare them with their expect files.
 
-    For continuous integration: nothing is written, and the exit code says what is
-    wrong. Without PATHS, expect files without a scenario are reported too.
+    For continuous integration: no expect file is written, and the exit code says what
+    is wrong. In GitHub Actions each failure is an annotation of its line. Without
+    PATHS, expect files without a scenario are reported too.
     A scenario that skips itself (pytest.skip in a step or in create) is listed and
     counted, and does not change the exit code. With --strategy, --budget or --steps
     fewer states may be reached, so stale entries are not reported.
     """
+    _prepare(report)
     with runner:
-        raise SystemExit(_gate(runner, paths, verbose))
+        listing = load_scenarios(runner, paths, silent=as_json)
+        screen = console(to_stderr=as_json)
+        results = runner.explore(listing.tasks, screen)
+        _print_left(len(listing.tasks) - len(results), as_json=as_json)
+        outcomes = outcomes_of(listing.tasks, results)
+        is_whole = not paths and len(results) == len(listing.tasks)
+        judgements = _judgements(runner, listing, outcomes, is_whole=is_whole)
+    code = min((each.code for each in judgements if each.code != OK), default=OK)
+    _write_files(report, junit, listing, outcomes, judgements)
+    if as_json:
+        from everyorder.harness.cli.machine_output import judgement_data, print_json
+
+        data = [judgement_data(each) for each in judgements]
+        print_json({"exit_code": code, "meaning": GATE[code], "scenarios": data})
+    else:
+        _print_judgements(listing, outcomes, judgements, code, verbose=verbose)
+    raise SystemExit(code)
 
 
-def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
-    """Explore, compare and print; return the exit code."""
-    listing = load_scenarios(runner, paths)
-    screen = console()
-    outcomes = runner.explore(listing.tasks, screen)
+def _judgements(
+    runner: Runner, listing: Listing, outcomes: Sequence[Outcome], *, is_whole: bool
+) -> "list[Judgement]":
+    """Compare the outcomes; with `is_whole`, report files without a scenario."""
     from everyorder.harness.cli.judgement import (
         broken_judgements,
         judge,
-        old_file_lines,
         stale_files,
         stale_judgements,
     )
     from everyorder.harness.expectations import Store
-    from everyorder.harness.report import note_lines, notes_of, silent_steps
-    from everyorder.harness.report.text import plural
 
     store = Store(listing.root)
+    width = console().width
     judgements = [
-        judge(each, store, partial=runner.effort.is_custom, width=screen.width)
+        judge(each, store, partial=runner.effort.is_custom, width=width)
         for each in outcomes
     ]
     judgements += broken_judgements(listing.broken)
-    if not paths:
-        stale = stale_files(store, listing, outcomes)
-        judgements += stale_judgements(store, stale)
+    if is_whole:
+        judgements += stale_judgements(store, stale_files(store, listing, outcomes))
+    return judgements
+
+
+def _write_files(
+    folder: Path | None,
+    junit: Path | None,
+    listing: Listing,
+    outcomes: Sequence[Outcome],
+    judgements: "Sequence[Judgement]",
+) -> None:
+    """Write the page and the JUnit report, and print annotations."""
+    from everyorder.harness.cli import machine_output
+
+    if folder is not None:
+        from everyorder.harness.report import write
+
+        reports = [each for each in outcomes if isinstance(each, Report)]
+        others = [each for each in outcomes if isinstance(each, Unexplored)]
+        with _writing(folder):
+            write(folder, reports, [*others, *listing.broken])
+    if junit is not None:
+        machine_output.write_junit(junit, judgements)
+    if machine_output.wants_annotations():
+        for line in machine_output.annotation_lines(judgements, listing.tasks):
+            click.echo(line, err=True)
+
+
+def _print_judgements(
+    listing: Listing,
+    outcomes: Sequence[Outcome],
+    judgements: "Sequence[Judgement]",
+    code: int,
+    *,
+    verbose: bool,
+) -> None:
+    from everyorder.harness.cli.judgement import old_file_lines
+    from everyorder.harness.expectations import Store
+    from everyorder.harness.report import note_lines, notes_of, silent_steps
+    from everyorder.harness.report.text import plural
+
+    width = console().width
     for each in sorted(judgements, key=lambda judgement: judgement.code):
         if each.code != OK:
             click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
             click.echo(f"{each.text}\n")
     reports = [each for each in outcomes if isinstance(each, Report)]
-    if silent := silent_steps(reports, width=screen.width):
+    if silent := silent_steps(reports, width=width):
         click.echo("\n".join(silent) + "\n")
-    for line in note_lines(map(notes_of, reports), width=screen.width, verbose=verbose):
+    for line in note_lines(map(notes_of, reports), width=width, verbose=verbose):
         click.echo(line)
     skipped = [each for each in judgements if each.skipped]
     for each in skipped:
         click.echo(each.skip_line())
-    for line in old_file_lines(store, judgements):
+    for line in old_file_lines(Store(listing.root), judgements):
         click.echo(line)
     counts = Counter(each.code for each in judgements)
-    code = min((wrong for wrong in counts if wrong != OK), default=OK)
     expected = sum(each.is_expected for each in judgements)
     counts_text = f"{plural(len(outcomes), 'scenario')}, {expected} as expected"
     uncompared = sum(each.uncompared for each in judgements)
@@ -383,4 +524,3 @@ def _gate(runner: Runner, paths: tuple[str, ...], verbose: bool) -> int:
     for wrong, count in sorted(counts.items()):
         if wrong != OK:
             click.echo(f"  {wrong}  {GATE[wrong]}: {count}")
-    return code

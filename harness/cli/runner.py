@@ -1,11 +1,11 @@
 """The exploration of all scenarios of a command, in child processes, with its display.
 
-Each child has one task at a time; the first one also loads all files and lists their
-scenarios, so that a module that ends or stops its process during its import is reported
-like a step that does so. A child that died or was killed loses its task only; the next
-task starts in a fresh child. Small explorations use one child, unless the user requests
-a number. With `in_process` there are no children, for a debugger; then a step that ends
-the process ends the command.
+Each child has one task at a time; the first one also collects all files through pytest
+(`harness.collection`), so that a module that ends or stops its process during its
+import is reported like a step that does so. A child that died or was killed loses its
+task only; the next task starts in a fresh child, which collects the task's file. Small
+explorations use one child, unless the user requests a number. With `in_process` there
+are no children, for a debugger; then a step that ends the process ends the command.
 
 On a terminal a live display shows the running tasks, their progress and the time left.
 Sizes are computed before the first step, so the time left is that of all scenarios
@@ -13,7 +13,7 @@ together; an exploration reports a smaller size if steps fail. Output to a file 
 has no display.
 
 Rules:
-- a task ends exactly once: with its outcome, or with the death of its child;
+- a task ends exactly once: with its outcomes, or with the death of its child;
 - an interrupt is raised between two polls only (`tick`), and no child is left when the
   pool is closed;
 - the display is drawn at events, never by a thread: children are forked from a process
@@ -22,13 +22,12 @@ Rules:
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -41,14 +40,16 @@ from everyorder.harness.cli.display import (
     LiveDisplay,
     Started,
 )
-from everyorder.harness.cli.task import (
+from everyorder.harness.collection.tasks import (
     ExploreOptions,
+    Exploring,
+    Importing,
     Listing,
     Outcome,
+    Perform,
+    Selection,
     Task,
-    failure_of,
-    listing_of,
-    perform,
+    TaskResult,
 )
 from everyorder.harness.engine import progress
 from everyorder.harness.processes.child import (
@@ -62,6 +63,7 @@ from everyorder.harness.processes.watch import (
     MOST_BETWEEN_POLLS,
     POLL_SECONDS,
     Limits,
+    Subject,
     TimeWatch,
     import_death,
 )
@@ -70,39 +72,25 @@ from everyorder.harness.report.verdict import Unexplored
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from everyorder.harness.exploration.catalogue import Entry
-
 
 # Limit on the import of one module: importing the largest libraries from a cold disk
 # takes half a minute.
 IMPORT_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Requests the listing of these paths from a child.
+def serve(parent: Parent, effort: ExploreOptions) -> None:
+    """Answer the parent's requests until the end; a child's main function."""
+    # Only children import pytest.
+    from everyorder.harness.collection import serving
 
-    Modules in `deaths`, whose import ended a child, must not be imported.
-    """
-
-    paths: tuple[str, ...]
-    start: Path
-    deaths: dict[str, Unexplored]
-
-
-@dataclass(frozen=True, slots=True)
-class Importing:
-    """A child is about to import this module."""
-
-    source: str
-    file: Path
-    root: Path
+    serving.serve(parent, effort)
 
 
 @dataclass(slots=True)
 class _Work:
     index: int
     watch: TimeWatch
+    subject: Subject | None = None
     done: int = 0
 
 
@@ -126,6 +114,7 @@ class ChildPool:
         self._fork = fork
         self._idle: list[ChildProcess] = []
         self._busy: dict[ChildProcess, _Work] = {}
+        self._collected = Selection()
 
     def __enter__(self) -> "ChildPool":
         return self
@@ -145,34 +134,38 @@ class ChildPool:
         while self._idle:
             self._idle.pop().finish()
 
-    def load(self, paths: Sequence[str]) -> Listing:
-        """Load the scenarios of these paths, and return their listing.
+    def load(self, selection: Selection) -> Listing:
+        """Collect the scenarios of a selection, and return their listing.
 
         Raises:
             NotFound: a path does not name anything.
             BadStrategy: the strategy is unknown.
+            CannotCollect: pytest refuses to collect.
             ProcessError: a child ended before it imported a module.
         """
         deaths: dict[str, Unexplored] = {}
         while True:
             child = start(serve, self._effort, fork=self._fork)
             self._busy[child] = _Work(-1, TimeWatch(child, Limits(None, None)))
-            child.send(Load(tuple(paths), Path.cwd(), deaths))
+            child.send(replace(selection, deaths=deaths))
             answer = self._await_listing(child)
             del self._busy[child]
             if isinstance(answer, Listing):
                 self._idle.append(child)
+                self._collected = replace(
+                    selection, root=answer.root, config_file=answer.config_file
+                )
                 return answer
             child.kill()
             if isinstance(answer, HarnessError):
                 raise answer
-            source, unexplored = answer
-            deaths[source] = unexplored
+            file, unexplored = answer
+            deaths[file] = unexplored
 
     def _await_listing(
         self, child: ChildProcess
     ) -> Listing | HarnessError | tuple[str, Unexplored]:
-        """Return the listing, an error, or a module whose import failed, and why."""
+        """Return the listing, an error, or a file whose import ended it, and why."""
         module: Importing | None = None
         last_poll, passed = monotonic(), 0.0
         while True:
@@ -200,7 +193,7 @@ class ChildPool:
                 how = f"the process that imported it ended ({how})"
             file, root = module.file, module.root
             unexplored = import_death(child, module.source, file, root, how, verdict)
-            return module.source, unexplored
+            return str(file), unexplored
 
     def explore(self, tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
         """Perform the tasks in at most `jobs` processes and yield the events.
@@ -217,9 +210,9 @@ class ChildPool:
             wait(self._busy, POLL_SECONDS)
             self._tick()
             for child, work in list(self._busy.items()):
-                outcome = self._poll(child, work, tasks[work.index])
-                if outcome is not None:
-                    yield FinishedTask(work.index, outcome)
+                result = self._poll(child, work, tasks[work.index])
+                if result is not None:
+                    yield FinishedTask(work.index, result)
                     continue
                 cells = child.cells
                 done, planned = cells[progress.DONE], cells[progress.PLANNED]
@@ -235,99 +228,30 @@ class ChildPool:
             child = None
         child = child or start(serve, self._effort, fork=self._fork)
         self._busy[child] = _Work(index, TimeWatch(child, self._limits))
-        child.send(task)
+        paths = () if task.file is None else (str(task.file),)
+        child.send(Perform(task, replace(self._collected, paths=paths)))
         return child
 
-    def _poll(self, child: ChildProcess, work: _Work, task: Task) -> Outcome | None:
-        """Return the outcome of a child's task, or None while it runs."""
+    def _poll(self, child: ChildProcess, work: _Work, task: Task) -> TaskResult | None:
+        """Return the result of a child's task, or None while it runs."""
         how = child.termination()
-        for outcome in child.read():
-            del self._busy[child]
-            self._idle.append(child)
-            assert isinstance(outcome, Outcome), "a task is answered by an outcome"
-            return outcome
-        unexplored = work.watch.failure(task.subject, how)
-        if unexplored is not None:
-            del self._busy[child]
-            child.kill()
-        return unexplored
-
-
-def serve(parent: Parent, effort: ExploreOptions) -> None:
-    """Answer the parent's requests until the end; a child's main function."""
-    entries: dict[str, Entry] = {}
-    while True:
-        try:
-            request = parent.receive()
-        except EOFError:
-            return
-        if isinstance(request, Load):
-            parent.send(_load(parent, request, effort, entries))
-            continue
-        with progress.watched(parent.cells) as beats:
-            beats.progress(0, request.planned)
-            outcome = _outcome(request, effort, entries, beats)
-            beats.rest()
-            _send(parent, request, outcome)
-
-
-def _load(
-    parent: Parent, request: Load, effort: ExploreOptions, entries: "dict[str, Entry]"
-) -> Listing | HarnessError:
-    from everyorder.harness.exploration.catalogue import (
-        Catalogue,
-        LoadFailure,
-        load,
-        load_file,
-    )
-
-    def read(file: Path, root: Path, source: str) -> Catalogue:
-        if source in request.deaths:
-            return Catalogue(root, broken=(LoadFailure(source, None, "it died"),))
-        parent.send(Importing(source, file, root))
-        try:
-            return load_file(file, root)
-        except (KeyboardInterrupt, GeneratorExit) as error:
-            broken = LoadFailure(source, None, type(error).__name__)
-            return Catalogue(root, broken=(broken,))
-
-    try:
-        catalogue = load(request.paths, start=request.start, read=read)
-        entries.update((entry.scenario.path, entry) for entry in catalogue.entries)
-        return listing_of(catalogue, effort, request.deaths)
-    except HarnessError as error:
-        return error
-
-
-def _outcome(
-    task: Task,
-    effort: ExploreOptions,
-    entries: "dict[str, Entry]",
-    beats: progress.ProgressWriter,
-) -> Outcome:
-    """Return the outcome of a task, for every exception of its scenario."""
-    entry = entries.get(task.path)
-    try:
-        return perform(task, effort, beats.progress, entry)
-    except BaseException as error:  # KeyboardInterrupt, and outcomes of test runners
-        if entry is not None:
-            return failure_of(entry, error)
-        reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        operation, history = task.subject.position(beats.trail())
-        return Unexplored(
-            task.path, task.source, reason, operation=operation, history=history
-        )
-
-
-def _send(parent: Parent, task: Task, outcome: Any) -> None:
-    try:
-        parent.send(outcome)
-    except OSError:
-        raise
-    except Exception as error:  # what pickle and the methods it calls may raise
-        reason = f"its report cannot cross to another process: {error!r}"
-        with suppress(OSError):
-            parent.send(Unexplored(task.path, task.source, reason))
+        for message in child.read():
+            match message:
+                case Exploring(subject):
+                    work.subject = subject
+                    work.watch = TimeWatch(child, self._limits)
+                case Importing():  # the child collects the task's file
+                    pass
+                case TaskResult():
+                    del self._busy[child]
+                    self._idle.append(child)
+                    return message
+        unexplored = work.watch.failure(work.subject or task.subject, how)
+        if unexplored is None:
+            return None
+        del self._busy[child]
+        child.kill()
+        return TaskResult((unexplored,), failed=True)
 
 
 # Below this many operations (about a second) a second process does not pay: it has to
@@ -336,11 +260,11 @@ PARALLEL_OPERATIONS = 20_000
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stopped the exploration; `finished` are the outcomes so far."""
+    """The user stopped the exploration; `finished` are the results so far."""
 
-    def __init__(self, finished: Sequence[Outcome], planned: int) -> None:
+    def __init__(self, finished: Mapping[int, TaskResult], planned: int) -> None:
         super().__init__()
-        self.finished = tuple(finished)
+        self.finished = finished
         self.planned = planned
 
 
@@ -348,6 +272,8 @@ class Runner:
     """The exploration of a command; the end of the context ends its processes.
 
     `jobs` is the number of processes; None uses one for each core if that pays.
+    `default` are the paths of a command without any; `fail_fast` ends the exploration
+    at the first task that fails.
     """
 
     def __init__(
@@ -357,14 +283,18 @@ class Runner:
         jobs: int | None = None,
         limits: Limits | None = None,
         in_process: bool = False,
+        default: tuple[str, ...] = (),
+        fail_fast: bool = False,
     ) -> None:
         self.effort = effort
         self._jobs = jobs
         self._limits = limits
         self._in_process = in_process
+        self._default = default
+        self._fail_fast = fail_fast
         self._contexts = ExitStack()
         self._pool: ChildPool | None = None
-        self._entries: dict[str, Entry] = {}
+        self._selection = Selection()
 
     def __enter__(self) -> "Runner":
         if not self._in_process:
@@ -384,84 +314,113 @@ class Runner:
         self._contexts.__exit__(kind, error, traceback)
 
     def load(self, paths: Sequence[str]) -> Listing:
-        """Load the scenarios of these paths.
+        """Collect the scenarios of these paths.
 
         Raises:
             NotFound: a path does not name anything.
             BadStrategy: the strategy is unknown.
+            CannotCollect: pytest refuses to collect.
             KeyboardInterrupt: the user interrupted the loading.
         """
+        self._selection = Selection(tuple(paths), self._default)
         if self._pool is not None:
-            return self._pool.load(paths)
-        from everyorder.harness.exploration.catalogue import load
+            return self._pool.load(self._selection)
+        from everyorder.harness.collection.here import listing_here
 
-        catalogue = load(paths)
-        self._entries = {entry.scenario.path: entry for entry in catalogue.entries}
-        return listing_of(catalogue, self.effort)
+        return listing_here(self._selection, self.effort)
 
-    def explore(self, tasks: Sequence[Task], console: "Console") -> list[Outcome]:
-        """Return the outcome of every task, in their order.
+    def explore(
+        self, tasks: Sequence[Task], console: "Console"
+    ) -> dict[int, TaskResult]:
+        """Return the results of the tasks, by their indices.
+
+        With `fail_fast` no task is begun or finished after the first that fails.
 
         Raises:
-            Interrupted: the user stopped the exploration; it has the finished outcomes.
+            Interrupted: the user stopped the exploration; it has the results so far.
         """
-        outcomes: dict[int, Outcome] = {}
+        results: dict[int, TaskResult] = {}
         try:
             with LiveDisplay(console, tasks) as display:
 
-                def show(event: Event) -> None:
-                    if isinstance(event, FinishedTask):
-                        outcomes[event.index] = event.outcome
+                def show(event: Event) -> bool:
+                    """Show an event; return True to go on."""
                     display.show(event)
+                    if not isinstance(event, FinishedTask):
+                        return True
+                    results[event.index] = event.result
+                    return not (self._fail_fast and event.result.failed)
 
                 if self._pool is None:
                     self._explore_here(tasks, show)
                 else:
-                    for event in self._pool.explore(
-                        tasks, process_count(tasks, self._jobs)
-                    ):
-                        show(event)
+                    count = process_count(tasks, self._jobs)
+                    for event in self._pool.explore(tasks, count):
+                        if not show(event):
+                            break
         except KeyboardInterrupt:
-            finished = tuple(outcomes[index] for index in sorted(outcomes))
-            raise Interrupted(finished, len(tasks)) from None
-        return [outcomes[index] for index in range(len(tasks))]
+            raise Interrupted(dict(sorted(results.items())), len(tasks)) from None
+        return dict(sorted(results.items()))
 
     def _explore_here(
-        self, tasks: Sequence[Task], show: Callable[[Event], None]
+        self, tasks: Sequence[Task], show: Callable[[Event], bool]
     ) -> None:
-        for index, task in enumerate(tasks):
-            show(Started(index))
+        from everyorder.harness.collection.here import perform_here
 
-            def advance(done: int, planned: int, index: int = index) -> None:
-                show(Advanced(index, done, planned))
+        perform_here(
+            tasks,
+            self._selection,
+            self.effort,
+            begun=lambda index: show(Started(index)),
+            advanced=lambda *counts: show(Advanced(*counts)),
+            over=lambda index, result: show(FinishedTask(index, result)),
+        )
 
-            entry = self._entries.get(task.path)
-            show(FinishedTask(index, perform(task, self.effort, advance, entry)))
 
+def load_scenarios(
+    runner: Runner, paths: Sequence[str], *, silent: bool = False
+) -> Listing:
+    """Load the scenarios of these paths.
 
-def load_scenarios(runner: Runner, paths: Sequence[str]) -> Listing:
-    """Load the scenarios of these paths; print those that are skipped or not collected.
+    Unless it is `silent`, it prints those that are skipped or not collected.
 
     Raises:
         NotFound: there are no scenarios.
     """
     listing = runner.load(paths)
-    for uncollected in listing.uncollected:
-        click.echo(uncollected.render())
+    if not silent:
+        for uncollected in listing.uncollected:
+            click.echo(uncollected.render())
     if not listing.tasks and not listing.broken:
-        where = ", ".join(paths)
-        if not where:
-            from everyorder.harness.exploration.catalogue import default_folder
-
-            folder = default_folder(listing.root).relative_to(listing.root)
-            where = folder.as_posix()
+        where = ", ".join(paths) or str(listing.root)
         reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
         if reasons:
             where += f"; skipped: {', '.join(reasons)}"
         raise NotFound(code="NoScenarios", where=where)
-    for source, reason in listing.skipped:
-        click.echo(f"skipped: {source}: {reason}")
+    if not silent:
+        for source, reason in listing.skipped:
+            click.echo(f"skipped: {source}: {reason}")
     return listing
+
+
+def outcomes_of(
+    tasks: Sequence[Task], results: Mapping[int, TaskResult]
+) -> list[Outcome]:
+    """Return all outcomes, and a failure where two tests explore one scenario."""
+    outcomes: list[Outcome] = []
+    nodes: dict[str, str] = {}
+    for index, result in results.items():
+        task = tasks[index]
+        for outcome in result.outcomes:
+            outcomes.append(outcome)
+            other = nodes.setdefault(outcome.scenario, task.node)
+            if other != task.node:
+                reason = (
+                    f"{other} and {task.node} both explore it; give one another name"
+                )
+                where = task.subject.source
+                outcomes.append(Unexplored(outcome.scenario, where, reason))
+    return outcomes
 
 
 def process_count(tasks: Sequence[Task], jobs: int | None) -> int:

@@ -16,10 +16,14 @@ Rules:
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -51,7 +55,6 @@ from everyorder.harness.systems.outcomes import ScenarioSkipped, skip_reason
 from everyorder.harness.systems.registry import RegistrySystem, functions_of
 
 if TYPE_CHECKING:
-    from everyorder.harness.exploration.catalogue import Entry
     from everyorder.harness.systems.dispatcher import DispatcherSystem
 
 
@@ -73,7 +76,18 @@ def subject_of(scenario: Scenario, root: Path) -> Subject:
 
 
 def system_of(scenario: Scenario) -> System:
-    """Return the scenario in the form that the engine explores."""
+    """Return the scenario in the form that the engine explores.
+
+    Raises:
+        NotAScenario: its `create` asks for fixtures, which only pytest has.
+    """
+    if scenario.fixtures:
+        names = ", ".join(scenario.fixtures)
+        raise NotAScenario(
+            found=f"create({names}), which asks for fixtures",
+            wanted="a run by pytest or `everyorder run`, or a function without "
+            "parameters",
+        )
     if scenario.create is None:
         return dispatcher_of(scenario)
     if scenario.isolation is not None:
@@ -270,11 +284,10 @@ def _with_leak(exploration: Exploration, leaks: Sequence[Hashable]) -> Explorati
     return replace(exploration, violations=(violation,))
 
 
-def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) -> None:
-    """Serve the scenario of that digest from one of the files; never returns."""
-    # Imported here: a process that explores has its scenario already.
-    from everyorder.harness.exploration.catalogue import imported
-
+def serve_registry(
+    files: Sequence[tuple[str, str]], digest: str, name: str, parent: int
+) -> None:
+    """Serve the scenario of that digest from one of the modules; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(parent)
     channel = PipeEnd(os.dup(0), os.dup(1))
@@ -282,29 +295,49 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    entry = _entry_of(files, digest, name)
-    if entry is not None:
-        with imported(entry):
-            serve_child(entry.scenario, channel)
+    scenario = _scenario_of(files, digest, name)
+    names = " and ".join(file for file, _ in files)
+    problem = f"isolation='spawn' for a scenario that {names} lacks"
+    wanted = "a scenario that is a variable of its module, or 'fork'"
+    if scenario is not None and not scenario.fixtures:
+        serve_child(scenario, channel)
+    elif scenario is not None:
+        problem = f"isolation='spawn' with fixtures ({', '.join(scenario.fixtures)})"
+        wanted = "isolation='fork'"
     with suppress(EOFError, OSError):
         channel.receive()
-        problem = f"isolation='spawn' for a scenario that {' and '.join(files)} lacks"
-        expected = "a scenario that is a variable of its module, or 'fork'"
-        channel.send(("error", NotAScenario(found=problem, wanted=expected)))
+        channel.send(("error", NotAScenario(found=problem, wanted=wanted)))
 
 
-def _entry_of(files: Sequence[str], digest: str, name: str) -> "Entry | None":
-    """Return the scenario's entry; that of the name if several have the digest."""
-    from everyorder.harness.exploration.catalogue import (
-        load_file,
-        root_of,
-    )
-
-    entries = [
-        entry
-        for file in map(Path, files)
-        for entry in load_file(file, root_of(file)).entries
-        if entry.scenario.digest == digest and entry.scenario.isolation == "spawn"
+def _scenario_of(
+    files: Sequence[tuple[str, str]], digest: str, name: str
+) -> Scenario | None:
+    """Return the scenario; that of the name if several have the digest."""
+    scenarios = [
+        value.named(value.name or variable)
+        for file, module in files
+        for variable, value in vars(_import_file(file, module)).items()
+        if issubclass(type(value), Scenario)
+        and value.digest == digest
+        and value.isolation == "spawn"
     ]
-    entries.sort(key=lambda each: each.scenario.name != name)
-    return entries[0] if entries else None
+    scenarios.sort(key=lambda each: each.name != name)
+    return scenarios[0] if scenarios else None
+
+
+def _import_file(file: str, name: str) -> ModuleType:
+    """Import a file under the name that its module has in the parent."""
+    for package in (name[:end] for end, letter in enumerate(name) if letter == "."):
+        try:
+            import_module(package)
+        except ImportError:
+            # As in pytest: a folder that is not a package is an empty module.
+            sys.modules[package] = ModuleType(package)
+    spec = spec_from_file_location(name, file)
+    assert spec is not None, "it is a Python file"
+    assert spec.loader is not None, "it is a Python file"
+    module = module_from_spec(spec)
+    if name != "__main__":
+        sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

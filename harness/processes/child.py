@@ -365,10 +365,23 @@ def _become_process(ends: _Ends, parent: int) -> None:
     sys.stdout = _stream(1)
     sys.stderr = _stream(2)
     sys.breakpointhook = _no_debugger
+    global _stack_end
+    _stack_end = ends.stack
+    trace_crashes()
+
+
+# The pipe for stacks, in a forked child.
+_stack_end: int | None = None
+
+
+def trace_crashes() -> None:
+    """Have the stack of a crash sent to the parent, again after pytest's own choice."""
+    if _stack_end is None:
+        return
     import faulthandler
 
-    faulthandler.enable(ends.stack, all_threads=True)
-    faulthandler.register(STACK_SIGNAL, ends.stack, all_threads=True, chain=False)
+    faulthandler.enable(_stack_end, all_threads=True)
+    faulthandler.register(STACK_SIGNAL, _stack_end, all_threads=True, chain=False)
 
 
 def _stream(number: int) -> TextIOWrapper:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pytest
 
     from everyorder.harness.pytest_plugin.plugin import Explore, Plugin
+    from everyorder.harness.pytest_plugin.verification import Verifier
 
 
 def pytest_addoption(parser: "pytest.Parser") -> None:
@@ -103,6 +104,8 @@ class _Standby:
     def __init__(self, config: "pytest.Config") -> None:
         self.config = config
         self.input: dict[str, Any] | None = getattr(config, "workerinput", None)
+        # Of a command, which explores in the place of the plugin, and prints itself.
+        self.verifier: Verifier | None = None
         self.passed: set[str] = set()
         self.skipped: list[str] = []
         self.deselected = 0
@@ -210,6 +213,8 @@ class _Standby:
 
     def pytest_collection_finish(self, session: "pytest.Session") -> None:
         """Start the plugin if there is something to do."""
+        if self.verifier is not None:
+            return
         asking = any("explore" in _fixtures_of(item) for item in session.items)
         if self._plugin is None and not asking and not self._has_expectations():
             return
@@ -222,6 +227,8 @@ class _Standby:
 
     def pytest_sessionfinish(self, session: "pytest.Session", exitstatus: int) -> None:
         """In the controller: write accepted expect files, and fail for stale ones."""
+        if self.verifier is not None:
+            return
         if self._plugin is not None:
             self._plugin.close()
         if self.input is not None:
@@ -233,6 +240,8 @@ class _Standby:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the plugin's summary."""
+        if self.verifier is not None:
+            return
         if self._plugin is not None:
             self._plugin.print_summary(terminalreporter)
         # Every worker has recorded all of them.

@@ -16,15 +16,10 @@ Rules:
 - the first scenario of a test that uses the fixture is named after the test, the next
   ones have the suffix `-2`, `-3`, or an explicit name below the test's;
 - a scenario that fails its exploration is not compared and never accepted;
-- a test fails by `pytest.fail` without a traceback and without a context;
-- an exception of a scenario's function is shown from the first frame outside the
-  harness on, unless `--full-trace` asks for all frames;
-- a scenario that skips itself skips its test; its expect file is not checked then;
-- properties (for JUnit reports) are set before anything can fail;
+- the expect file of a scenario that skips itself is not checked;
 - a run that accepts nothing does not write or create any project file.
 """
 
-import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -33,6 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from _pytest.fixtures import TopRequest
 
 from everyorder.harness.base.errors import (
     DamagedExpectFile,
@@ -50,6 +46,7 @@ from everyorder.harness.expectations import (
     render,
 )
 from everyorder.harness.exploration.explore_scenario import explore
+from everyorder.harness.exploration.paths import source_and_name
 from everyorder.harness.exploration.uncollected import assigned_lines
 from everyorder.harness.pytest_plugin.scenario_child import explore_in_child
 from everyorder.harness.pytest_plugin.session import (
@@ -57,23 +54,14 @@ from everyorder.harness.pytest_plugin.session import (
     Options,
     Summary,
     finish,
-    source_and_name,
 )
+from everyorder.harness.pytest_plugin.verification import Verifier
 from everyorder.harness.report import notes_of
 from everyorder.harness.report import render as render_report
-from everyorder.harness.report.raised import typo_lines, vacuity_lines
-from everyorder.harness.report.text import (
-    assumptions,
-    silent_step_lines,
-)
+from everyorder.harness.report.text import silent_step_lines
 from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario import Scenario, Step
-from everyorder.harness.scenario.normalisers import project_chain
 from everyorder.harness.systems.outcomes import ScenarioSkipped
-
-# Prefix of the files of the harness.
-OURS = f"{Path(__file__).parents[1]}{os.sep}"
-
 
 # A result without data except its verdict.
 BLANK = {
@@ -93,62 +81,21 @@ BLANK = {
 }
 
 
-class ExploringProcess:
-    """The explorations of one process: store, options and journal."""
+class ExploringProcess(Verifier):
+    """The explorations of one process of pytest: store, options and journal."""
 
     def __init__(self, root: Path, options: Options, journal: Journal) -> None:
+        seconds = options.budget
+        budget = None if seconds is None else replace(DEFAULT_BUDGET, seconds=seconds)
+        super().__init__(root, options, options.strategy, budget)
         self.store = Store(root)
-        self.options = options
         self.journal = journal
 
-    def verify(
-        self,
-        scenario: Scenario,
-        item: pytest.Item,
-        *,
-        strategy: str | None = None,
-        budget: Budget | None = None,
-        check: bool = True,
-    ) -> Report:
-        """Explore a scenario for a test, and fail the test if it does not pass.
-
-        With `check=False` the report is returned without any check.
-        """
-        __tracebackhide__ = True
-        failure = skipped = None
-        try:
-            scenario = scenario.normalised_by(
-                project_chain(item.config.getini("everyorder_normalisers"))
-            )
-            report = self._explore(
-                scenario, strategy or self.options.strategy, budget or self._budget()
-            )
-            item.user_properties += _properties(report)
-            if check:
-                own = strategy is not None and budget is not None
-                partial = self.options.is_custom and not own
-                failure = self._failure(report, item, partial=partial)
-        except ExplorationDied as error:
-            failure = self._death_text(error, item)
-        except ScenarioSkipped as error:
-            skipped = self._note_skip(error, scenario, item)
-        except HarnessError as error:
-            failure = f"{scenario.path}: {error}"
-        except (Exception, SystemExit) as error:
-            if not item.config.getoption("fulltrace"):
-                _drop_our_frames(error)
-            raise
-        # Raise outside `except` so the error is not chained.
-        if skipped is not None:
-            # Report the location of the test instead of this file.
-            raise pytest.skip.Exception(skipped, _use_item_location=True)
-        if failure is not None:
-            pytest.fail(failure, pytrace=False)
-        return report
-
-    def _explore(
+    def explored(
         self, scenario: Scenario, strategy: str, budget: Budget | None
     ) -> Report:
+        """Explore the scenario, in a child unless the options say otherwise."""
+
         def explored(progress: Progress | None = None) -> Report:
             return explore(scenario, strategy, budget=budget, progress=progress)
 
@@ -157,7 +104,7 @@ class ExploringProcess:
         limits, root = self.options.limits, self.store.root
         return explore_in_child(scenario, explored, limits, root)
 
-    def _death_text(self, error: ExplorationDied, item: pytest.Item) -> str:
+    def death_text(self, error: ExplorationDied, item: pytest.Item) -> str:
         """Return the failure text of a test whose child has died."""
         item.user_properties += [
             ("scenario", error.scenario),
@@ -168,7 +115,7 @@ class ExploringProcess:
         command = f"pytest {shlex.quote(item.nodeid)} --everyorder-in-process"
         return f"{error.scenario}: {error}\n    {command}"
 
-    def _note_skip(
+    def note_skip(
         self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item
     ) -> str:
         """Record that a scenario skipped itself; return the reason."""
@@ -180,18 +127,14 @@ class ExploringProcess:
         self._append(scenario.path, item, "skipped")
         return error.reason
 
-    def _failure(
-        self, report: Report, item: pytest.Item, *, partial: bool
+    def failure(
+        self, report: Report, item: pytest.Item, *, is_partial: bool
     ) -> str | None:
         """Return why the test fails, or None; append the result to the journal."""
         if not report.passed:
             self._record(report, item, None, report.verdict)
             return _violation_text(report, item)
-        return self._compare(report, item, partial=partial)
-
-    def _budget(self) -> Budget | None:
-        seconds = self.options.budget
-        return None if seconds is None else replace(DEFAULT_BUDGET, seconds=seconds)
+        return self._compare(report, item, partial=is_partial)
 
     def _compare(
         self, report: Report, item: pytest.Item, *, partial: bool
@@ -273,68 +216,32 @@ def _inline(comparison: Comparison) -> dict[str, object] | None:
     return {"place": asdict(comparison.place), "before": comparison.inline}
 
 
-def _drop_our_frames(error: BaseException) -> None:
-    """Remove the leading frames of the harness from the traceback of an error.
-
-    If a function has no frame (`observe=len`), keep the last frame of the harness and
-    add a note.
-    """
-    frame = error.__traceback__
-    assert frame is not None, "it was raised"
-    while frame.tb_frame.f_code.co_filename.startswith(OURS):
-        if frame.tb_next is None:
-            error.add_note(
-                "raised by a function called here; --full-trace shows all frames"
-            )
-            break
-        frame = frame.tb_next
-    error.__traceback__ = frame
-
-
-def _properties(report: Report) -> list[tuple[str, object]]:
-    """Return the properties of an exploration for JUnit reports."""
-    exploration = report.exploration
-    properties: list[tuple[str, object]] = [
-        ("scenario", report.scenario),
-        ("verdict", report.verdict),
-        ("strategy", exploration.strategy),
-        ("guarantee", exploration.guarantee),
-        ("states", len(exploration.states)),
-        ("transitions", exploration.executed.transitions),
-    ]
-    for name, texts in (
-        ("assumes", assumptions(report)),
-        ("open", report.bounds),
-        ("skipped", exploration.skipped),
-        ("typo", typo_lines(report)),
-        ("vacuous", vacuity_lines(report)),
-    ):
-        properties += [(name, text) for text in texts]
-    properties += [
-        ("replay id", report.replay_id(each)) for each in exploration.violations
-    ]
-    return properties
-
-
 def _violation_text(report: Report, item: pytest.Item) -> str:
-    text = render_report(
-        report,
-        verbose=item.config.getoption("verbose") > 0,
-        has_replay=isinstance(item, ScenarioItem),
-    )
+    text = render_report(report, verbose=item.config.getoption("verbose") > 0)
     return f"{text}\n    pytest {shlex.quote(item.nodeid)}"
 
 
 class ScenarioItem(pytest.Item):
-    """One scenario; it passes if every order agrees, as its expect file says."""
+    """One scenario; it passes if every order agrees, as its expect file says.
 
-    def __init__(
-        self, *, scenario: Scenario, run: ExploringProcess, **arguments: Any
-    ) -> None:
+    Fixtures are set up as for pytest's own items that are not functions (`doctest`).
+    """
+
+    def __init__(self, *, scenario: Scenario, run: Verifier, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.variable = self.originalname = arguments["name"]
         self.scenario = scenario
         self.run = run
+        self.obj = None
+        manager = self.session._fixturemanager
+        self._fixtureinfo = manager.getfixtureinfo(node=self, func=None, cls=None)
+        self.fixturenames = self._fixtureinfo.names_closure
+        self.funcargs: dict[str, object] = {}
+        self._request = TopRequest(self, _ispytest=True)  # type: ignore[arg-type]  # for functions only, by its annotation
+
+    def setup(self) -> None:
+        """Set up fixtures that are used by all tests or by a mark of the module."""
+        self._request._fillfixtures()
 
     def runtest(self) -> None:
         """Explore and compare."""
@@ -357,7 +264,7 @@ class ScenarioItem(pytest.Item):
 
 
 def make_item(
-    module: pytest.Module, name: str, scenario: Scenario, run: ExploringProcess
+    module: pytest.Module, name: str, scenario: Scenario, run: Verifier
 ) -> ScenarioItem | None:
     """Return the item of this variable, or None if another one has the scenario."""
     first = next(
@@ -386,7 +293,7 @@ _lines = lru_cache(maxsize=8)(assigned_lines)
 class Explore:
     """Explores scenarios for one test; the test fails if one does not pass."""
 
-    def __init__(self, run: ExploringProcess, item: pytest.Item) -> None:
+    def __init__(self, run: Verifier, item: pytest.Item) -> None:
         self._run = run
         self._item = item
         self._calls = 0
@@ -444,6 +351,7 @@ class Notes(Protocol):
     """The notes on a run that `_Standby` takes before and during the plugin's work."""
 
     input: dict[str, Any] | None
+    verifier: Verifier | None
     passed: set[str]
     skipped: list[str]
     deselected: int
@@ -472,8 +380,10 @@ class Plugin:
         return Journal(self._notes.folder, worker)
 
     @cached_property
-    def run(self) -> ExploringProcess:
+    def run(self) -> Verifier:
         """Return the explorations of this process."""
+        if self._notes.verifier is not None:
+            return self._notes.verifier
         return ExploringProcess(self.config.rootpath, self.options, self.journal)
 
     def item(self, collector: Any, name: str, scenario: object) -> pytest.Item | None:

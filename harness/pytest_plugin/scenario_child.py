@@ -333,7 +333,9 @@ Explore = Callable[[Progress | None], Report]
 
 
 @dataclass(frozen=True, slots=True)
-class _Warning:
+class RecordedWarning:
+    """A warning of an exploration, and its place."""
+
     message: Warning
     category: type[Warning]
     file: str
@@ -345,7 +347,7 @@ class _Result:
     """The result of a child."""
 
     outcome: Report | ErrorRecord
-    warnings: tuple[_Warning, ...]
+    warnings: tuple[RecordedWarning, ...]
     modules: tuple[str, ...]
 
 
@@ -399,7 +401,7 @@ def _result(child: ChildProcess, subject: Subject, limits: Limits) -> _Result:
             )
 
 
-def _reissue(noted: Iterable[_Warning]) -> None:
+def _reissue(noted: Iterable[RecordedWarning]) -> None:
     """Issue the warnings of the child; its filters have already been applied."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -419,7 +421,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
     """Run the exploration; the child's main function."""
     already_imported = set(sys.modules)
     outcome: Report | ErrorRecord
-    with _recorded_warnings() as noted, progress.watched(parent.cells) as beats:
+    with recorded_warnings() as noted, progress.watched(parent.cells) as beats:
         _forward_logs(parent)
         try:
             outcome = explore(beats.progress)
@@ -443,9 +445,9 @@ def _explore(parent: Parent, explore: Explore) -> None:
 
 
 @contextmanager
-def _recorded_warnings() -> Iterator[dict[tuple[str, str, int], _Warning]]:
+def recorded_warnings() -> Iterator[dict[tuple[str, str, int], RecordedWarning]]:
     """Context: collect the warnings that are issued inside, each once."""
-    noted: dict[tuple[str, str, int], _Warning] = {}
+    noted: dict[tuple[str, str, int], RecordedWarning] = {}
 
     def note(
         message: Warning | str,
@@ -459,14 +461,16 @@ def _recorded_warnings() -> Iterator[dict[tuple[str, str, int], _Warning]]:
             message = category(message)
         if len(noted) < MOST_WARNINGS:
             key = (str(message), filename, lineno)
-            noted.setdefault(key, _Warning(message, category, filename, lineno))
+            noted.setdefault(key, RecordedWarning(message, category, filename, lineno))
 
     with warnings.catch_warnings():
         warnings.showwarning = note
         yield noted
 
 
-def _picklable_warnings(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
+def _picklable_warnings(
+    noted: Iterable[RecordedWarning],
+) -> tuple[RecordedWarning, ...]:
     """Return the warnings; those that cannot be pickled become plain ones."""
     import pickle
 
@@ -478,7 +482,7 @@ def _picklable_warnings(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
             text = f"{each.category.__name__}: {each.message}"
             base = next(kind for kind in each.category.__mro__ if _is_builtin(kind))
             assert issubclass(base, Warning), "every warning is one"
-            picklable.append(_Warning(base(text), base, each.file, each.line))
+            picklable.append(RecordedWarning(base(text), base, each.file, each.line))
         else:
             picklable.append(each)
     return tuple(picklable)

@@ -5,12 +5,6 @@ in a test over both. At the end the process that writes reads the journal of eve
 process, killed ones included, writes all accepted documents at once, and reports expect
 files without a scenario as stale.
 
-A test's id may contain characters that are invalid in file names on some system; in the
-path of a scenario they are escaped as in a URL, so that two ids never have the same
-path.
-
-    tests/a/test_m.py::TestC::test_f[x/y]    a/test_m/TestC/test_f[x%2Fy]
-
 Rules:
 - a run whose strategy or budget is chosen by a flag may reach fewer states: it reports
   no stale entries, and cannot accept anything;
@@ -30,11 +24,9 @@ from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from hashlib import blake2b
 from math import nan
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -48,6 +40,7 @@ from everyorder.harness.expectations import (
     read_all,
     with_sharing,
 )
+from everyorder.harness.exploration.paths import is_below, path_of
 from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import (
     OPERATION_SECONDS,
@@ -56,50 +49,6 @@ from everyorder.harness.processes.watch import (
 )
 from everyorder.harness.report import ScenarioNotes, note_lines
 from everyorder.harness.report.text import plural
-
-# File systems allow names of 255 bytes; suffixes and temporary names need some.
-MOST_LETTERS = 120
-
-# Characters that every file system allows, except letters, digits and `_.-~`.
-_SAFE = "[]=,+@ "
-
-
-def source_and_name(node: str) -> tuple[str, str]:
-    """Return the file of a test's id, and a scenario's name for the rest of it."""
-    source, _, rest = node.partition("::")
-    return source, "/".join(_part(part) for part in _parts(rest))
-
-
-def path_of(node: str) -> str:
-    """Return the path of a scenario that a test explores without an explicit name."""
-    source, name = source_and_name(node)
-    base = source.removesuffix(".py").removeprefix("tests/")
-    return f"{base}/{name}" if name else base
-
-
-def is_below(path: str, base: str) -> bool:
-    """Return True if a test with the path `base` may have explored `path`."""
-    if path == base or path.startswith(f"{base}/"):
-        return True
-    return path.startswith(f"{base}-") and path[len(base) + 1 :].isdigit()
-
-
-def _parts(rest: str) -> list[str]:
-    """Return the parts of an id; a parameter in brackets may contain '::' itself."""
-    head, bracket, parameter = rest.partition("[")
-    parts = head.split("::") if head else []
-    if bracket and parts:
-        parts[-1] += bracket + parameter
-    return parts
-
-
-def _part(part: str) -> str:
-    written = quote(part, safe=_SAFE)
-    if len(written) <= MOST_LETTERS:
-        return written
-    digest = blake2b(part.encode(), digest_size=8).hexdigest()
-    return f"{written[:MOST_LETTERS]}-{digest}"
-
 
 ALL = "all"
 NEW = "new"

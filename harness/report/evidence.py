@@ -10,6 +10,7 @@ Rules:
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import takewhile
+from shlex import quote
 from typing import TypeAlias
 
 from everyorder.harness.engine.result import Violation
@@ -60,7 +61,7 @@ def replay_commands(report: Report, violation: Violation) -> list[str]:
     if violation.other is not None:
         histories.append(violation.other)
     return [
-        f"everyorder replay {report.history_id(history)} {report.scenario}"
+        f"everyorder replay {report.history_id(history)} {quote(report.scenario)}"
         for history in histories
     ]
 

@@ -66,13 +66,11 @@ def render(
     *,
     width: int = WIDTH,
     verbose: bool = False,
-    has_replay: bool = True,
 ) -> str:
     """Return the outcome of one scenario, without a newline at the end.
 
     A failure is its violations; with `verbose`, and for a pass, the steps, the
-    strategies and the counts follow.  Pass `has_replay=False` for a scenario inside a
-    test, which the command cannot find.
+    strategies and the counts follow.
     """
     violations = report.exploration.violations
     lines: list[str] = []
@@ -83,7 +81,6 @@ def render(
             head=head,
             width=width,
             verbose=verbose,
-            has_replay=has_replay,
         )
         lines += (text, "")
     if not violations:
@@ -112,11 +109,10 @@ def render_violation(
     head: str = "",
     width: int = WIDTH,
     verbose: bool = False,
-    has_replay: bool = True,
 ) -> str:
     """Return one violation: a sentence, the histories, what differs, how to replay it.
 
-    `head` begins the sentence; `has_replay` is that of `render`.
+    `head` begins the sentence.
     """
     lines = wrap_words(f"{head}{headline(report, violation)}", width)
     lines += _histories(report, violation, width)
@@ -129,9 +125,8 @@ def render_violation(
     lines += recurrence_lines(violation)
     if verbose:
         lines += _engine_words(report, violation, width)
-    if has_replay:
-        lines.append("replay it:")
-        lines += (f"    {command}" for command in replay_commands(report, violation))
+    lines.append("replay it:")
+    lines += (f"    {command}" for command in replay_commands(report, violation))
     return "\n".join(lines)
 
 

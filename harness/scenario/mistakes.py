@@ -121,6 +121,31 @@ def check_takes(
         raise NotAScenario(found=actual, wanted=expected)
 
 
+def check_create(create: object) -> None:
+    """Check that a function has no parameters but such as fixtures are passed to.
+
+    Raises:
+        NotAScenario: it is not callable, or has parameters without a name.
+    """
+    if callable(create) and (accepts(create, 0) or required_names(create)):
+        return
+    wanted = "a function without parameters, or with fixtures of pytest"
+    check_takes("create", create, (0,), wanted)
+
+
+def required_names(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return the names of the required parameters; () if one has to be positional."""
+    required = [
+        each
+        for each in signature(function).parameters.values()
+        if each.default is each.empty
+        and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    if any(each.kind is each.POSITIONAL_ONLY for each in required):
+        return ()
+    return tuple(each.name for each in required)
+
+
 def check_kind(where: str, value: object, kind: type, expected: str) -> None:
     """Check that an argument is of a kind; `where` and `expected` are for the message.
 

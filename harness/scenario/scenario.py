@@ -19,7 +19,14 @@ from typing import Any, Literal, Never, TypeAlias
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.base.place import Place, place_of_call
 from everyorder.harness.engine.protocol import Relations
-from everyorder.harness.scenario.mistakes import check_known, check_takes, name_of
+from everyorder.harness.scenario.mistakes import (
+    accepts,
+    check_create,
+    check_known,
+    check_takes,
+    name_of,
+    required_names,
+)
 from everyorder.harness.scenario.normalisers import Normaliser, chain_of
 from everyorder.harness.scenario.relations import declared_of, relations_of
 from everyorder.harness.scenario.step import (
@@ -53,7 +60,8 @@ class Scenario:
             and of the uses.
         probes: the kinds of tensors with which every operator is called at every
             step; see `harness.scenario.effects`.
-        create: creates a fresh registry; the dispatcher's own if None.
+        create: creates a fresh registry; the dispatcher's own if None. Its parameters
+            are fixtures of pytest, which pytest and the command line pass.
         observe: returns the text of a registry that must depend on the active steps
             only; for the dispatcher, additional text to compare. It may be omitted if
             there are uses.
@@ -92,7 +100,7 @@ class Scenario:
     ordered: tuple[tuple[str, str], ...] = ()
     operators: tuple[str, ...] = ()
     probes: tuple[str, ...] | None = None
-    create: Callable[[], Any] | None = None
+    create: Callable[..., Any] | None = None
     observe: Callable[[Any], Any] | None = None
     unordered: bool = False
     check: Callable[[Any], Any] | None = None
@@ -117,7 +125,7 @@ class Scenario:
         ordered: Iterable[tuple[str | Step, str | Step]] = (),
         operators: Sequence[str] | None = None,
         probes: Sequence[str] | None = None,
-        create: Callable[[], Any] | None = None,
+        create: Callable[..., Any] | None = None,
         observe: Callable[[Any], Any] | None = None,
         unordered: bool = False,
         check: Callable[[Any], Any] | None = None,
@@ -219,6 +227,19 @@ class Scenario:
         """Return a copy of the scenario with a project's chain before its own."""
         twin = copy(self)
         object.__setattr__(twin, "normalisers", (*chain, *self.normalisers))
+        return twin
+
+    @property
+    def fixtures(self) -> tuple[str, ...]:
+        """Return the parameters of `create`: names of fixtures of pytest."""
+        if self.create is None or accepts(self.create, 0):
+            return ()
+        return required_names(self.create)
+
+    def created_by(self, create: Callable[[], Any]) -> "Scenario":
+        """Return a copy of the scenario with another function that creates systems."""
+        twin = copy(self)
+        object.__setattr__(twin, "create", create)
         return twin
 
     @staticmethod
@@ -352,7 +373,7 @@ def _check_functions(
     reset: Callable[..., Any] | None,
 ) -> None:
     """Raise `NotAScenario` if a function has unsuitable parameters."""
-    check_takes("create", create, (0,), "a function without parameters")
+    check_create(create)
     one = "a function of the registry"
     if observe is not None:
         check_takes("observe", observe, (1,), one)

@@ -1,8 +1,8 @@
 """Newly started children with one fresh registry each.
 
 A newly started child has a separate interpreter.  The scenario's functions cannot be
-sent, so the file that created it is loaded again, and the scenario is found by its
-digest; it has to be a variable of its module.  `serve_registry` of
+sent, so the module that created it is imported again under its name, and the scenario
+is found by its digest; it has to be a variable of its module.  `serve_registry` of
 `harness.exploration.explore_scenario` is the other side.
 
 Rules:
@@ -46,7 +46,7 @@ class Spawner:
                 wanted="a scenario that is a variable of a module, or 'fork'",
             )
         call = (
-            f"serve_registry({[str(file) for file in files]!r}, "
+            f"serve_registry({files!r}, "
             f"{scenario.digest!r}, {scenario.name!r}, {os.getpid()})"
         )
         self._program = _MAIN.format(path=sys.path, call=call)
@@ -93,8 +93,11 @@ class Spawner:
         self._children.clear()
 
 
-def _source_files(scenario: Scenario) -> list[Path]:
-    """Return the files that may have created the scenario, the likeliest first."""
+def _source_files(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return files that may have created the scenario, with the names of their modules.
+
+    The likeliest is first.
+    """
     functions: list[Any] = [
         *(function for step in scenario.steps for function in step.functions),
         *(use.perform for use in scenario.uses),
@@ -102,23 +105,28 @@ def _source_files(scenario: Scenario) -> list[Path]:
         scenario.observe,
         scenario.check,
     ]
-    paths = (Path(name) for each in functions for name in _function_files(each))
-    files = list(dict.fromkeys(path.resolve() for path in paths if path.is_file()))
-    its_own = [path for path in files if path.as_posix().endswith(scenario.source)]
-    return its_own or files
+    places = (place for each in functions for place in _function_places(each))
+    files = {
+        str(Path(file).resolve()): name for file, name in places if Path(file).is_file()
+    }
+    ends = scenario.source
+    its_own = [
+        each for each in files.items() if Path(each[0]).as_posix().endswith(ends)
+    ]
+    return its_own or list(files.items())
 
 
-def _function_files(function: Any) -> Iterator[str]:
-    """Yield the files of a function, and of the functions that it wraps."""
+def _function_places(function: Any) -> Iterator[tuple[str, str]]:
+    """Yield files and modules of a function, and of the functions that it wraps."""
     if isinstance(function, partial):
         for each in (function.func, *function.args):
-            yield from _function_files(each)
+            yield from _function_places(each)
     elif isinstance(function, MethodType):
-        yield from _function_files(function.__func__)
+        yield from _function_places(function.__func__)
     elif isinstance(function, FunctionType):
-        yield function.__code__.co_filename
+        yield function.__code__.co_filename, function.__module__
     elif isinstance(function, type):
         module = sys.modules.get(function.__module__)
         name = getattr(module, "__file__", None)
         if name is not None:
-            yield name
+            yield name, function.__module__

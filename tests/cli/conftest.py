@@ -1,4 +1,6 @@
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,12 +94,24 @@ failing = Scenario(
 """
 
 
+# Scenarios import each other by their places below the root.
+PYPROJECT = """
+[project]
+name = 'demo'
+
+[tool.pytest.ini_options]
+addopts = ["--import-mode=importlib"]
+pythonpath = ["."]
+testpaths = ["tests"]
+"""
+
+
 class Project:
     """A project in a temporary folder, and the command run in it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.write("pyproject.toml", "[project]\nname = 'demo'\n")
+        self.write("pyproject.toml", PYPROJECT)
 
     def write(self, name: str, text: str) -> Path:
         path = self.root / name
@@ -111,11 +125,26 @@ class Project:
     def run(self, *arguments: str) -> "Result":
         from click.testing import CliRunner
 
-        return CliRunner().invoke(main, list(arguments), prog_name="everyorder")
+        with fresh_modules(self.root):
+            return CliRunner().invoke(main, list(arguments), prog_name="everyorder")
 
     def text(self, *arguments: str) -> str:
         """What the command prints, without blanks at the ends of lines."""
         return plain(self.run(*arguments))
+
+
+@contextmanager
+def fresh_modules(root: Path) -> Iterator[None]:
+    """Context: modules below this folder that are imported here are forgotten."""
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if file is not None and Path(file).is_relative_to(root):
+                del sys.modules[name]
 
 
 def plain(result: "Result") -> str:
@@ -124,7 +153,7 @@ def plain(result: "Result") -> str:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """A project with sound scenarios and with faulty ones; clocks stand still."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -133,7 +162,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr("everyorder.harness.engine.session.monotonic", lambda: 0.0)
     made = Project(tmp_path)
     made.scenarios("sound", SOUND)
-    return made
+    with fresh_modules(tmp_path):
+        yield made
 
 
 @pytest.fixture(scope="session")

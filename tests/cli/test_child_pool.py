@@ -12,19 +12,22 @@ from everyorder.harness.base.errors import NotFound, ProcessError
 from everyorder.harness.cli import runner as crews
 from everyorder.harness.cli.display import Advanced, FinishedTask, Started
 from everyorder.harness.cli.runner import ChildPool
-from everyorder.harness.cli.task import (
+from everyorder.harness.collection import serving
+from everyorder.harness.collection.here import listing_here
+from everyorder.harness.collection.tasks import (
     ExploreOptions,
     Listing,
     Outcome,
+    Selection,
     Task,
-    listing_of,
+    TaskResult,
 )
-from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.processes.fork import CAN_FORK
-from everyorder.harness.processes.watch import Limits
+from everyorder.harness.processes.watch import Limits, Subject
 from everyorder.harness.report.verdict import Report, Unexplored
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, fresh_modules
 from tests.coded import code
+from tests.report.samples import PROVEN
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
 
@@ -81,26 +84,28 @@ def outcomes(pool: ChildPool, listing: Listing, jobs: int = 1) -> dict[str, Outc
         elif isinstance(event, FinishedTask):
             assert event.index in started
             assert event.index not in found
-            found[event.index] = event.outcome
+            [found[event.index]] = event.result.outcomes
     assert started == list(range(len(listing.tasks)))
     names = [task.path.rpartition("/")[2] for task in listing.tasks]
     return {names[index]: outcome for index, outcome in found.items()}
 
 
-def test_a_listing_is_that_of_the_catalogue(project: Project, pool: ChildPool) -> None:
+def test_a_listing_is_that_of_this_process(project: Project, pool: ChildPool) -> None:
     project.scenarios("broken", "def half(:\n")
     project.scenarios("skips", "import pytest\npytest.skip('no', allow_module_level=1)")
-    listing = pool.load(())
-    assert listing == listing_of(load(), EFFORT)
+    listing = pool.load(Selection())
+    with fresh_modules(project.root):
+        assert listing == listing_here(Selection(), EFFORT)
     sound = listing.tasks[0]
+    source = "tests/scenarios/test_sound.py"
+    steps, uses = ('add("a")', 'add("b")'), ("count()",)
+    path = "scenarios/test_sound/sound"
     assert sound == Task(
-        "scenarios/test_sound/sound",
-        project.root / "tests/scenarios/test_sound.py",
-        project.root,
+        path,
+        f"{source}::sound",
+        project.root / source,
         36,
-        "tests/scenarios/test_sound.py",
-        ('add("a")', 'add("b")'),
-        ("count()",),
+        Subject(path, source, steps, uses, project.root),
     )
     assert listing.broken == (
         Unexplored(
@@ -119,7 +124,7 @@ def test_a_listing_is_that_of_the_catalogue(project: Project, pool: ChildPool) -
 
 def test_what_is_not_there(project: Project, pool: ChildPool) -> None:
     with pytest.raises(NotFound, check=code("NoSuchScenario")) as found:
-        pool.load(("sond",))
+        pool.load(Selection(("sond",)))
     assert found.value.near == ("scenarios/test_sound/sound",)
 
 
@@ -128,7 +133,7 @@ def test_each_death_is_a_verdict_and_the_others_go_on(
     project: Project, pool: ChildPool, jobs: int
 ) -> None:
     project.scenarios("ends", ENDS)
-    listing = pool.load(("test_ends",))
+    listing = pool.load(Selection(("test_ends",)))
     found = outcomes(pool, listing, jobs)
     source = "tests/scenarios/test_ends.py"
     for name, how in (
@@ -179,7 +184,7 @@ def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
     with ChildPool(
         ExploreOptions("walk:2"), Limits(operation=10, scenario=1.0)
     ) as pool:
-        listing = pool.load(("test_slow/hangs",))
+        listing = pool.load(Selection(("test_slow/hangs",)))
         told = outcomes(pool, listing)["hangs"]
     assert isinstance(told, Unexplored)
     assert told.verdict == "hung"
@@ -209,7 +214,7 @@ def test_a_module_that_ends_the_process_while_it_is_imported(
     monkeypatch.setattr(crews, "IMPORT_SECONDS", 0.6)
     project.scenarios("aaa", text)
     project.scenarios("zzz", text)
-    listing = pool.load(())
+    listing = pool.load(Selection())
     assert [task.path for task in listing.tasks] == [
         "scenarios/test_sound/sound",
         "scenarios/test_sound/newest",
@@ -231,12 +236,12 @@ def test_a_child_that_ends_before_any_import(
 ) -> None:
     monkeypatch.setattr(crews, "serve", lambda parent, effort: os._exit(3))
     with pytest.raises(ProcessError, check=code("CannotLoad")) as found:
-        pool.load(())
+        pool.load(Selection())
     assert found.value.reason == "exit code 3"
 
 
 def test_a_child_that_dies_between_two_tasks(project: Project, pool: ChildPool) -> None:
-    listing = pool.load(())
+    listing = pool.load(Selection())
     (child,) = pool._idle
     os.kill(child.pid, signal.SIGKILL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -251,7 +256,8 @@ def test_a_report_that_cannot_be_sent() -> None:
             self.sent: list[object] = []
 
         def send(self, message: object) -> None:
-            if not isinstance(message, Unexplored):
+            assert isinstance(message, TaskResult)
+            if not all(isinstance(each, Unexplored) for each in message.outcomes):
                 raise TypeError("no pickle takes it")
             self.sent.append(message)
 
@@ -259,21 +265,94 @@ def test_a_report_that_cannot_be_sent() -> None:
             raise EOFError
 
     parent = Refusing()
-    crews._send(parent, Task("a/b", None, Path(), 1, "a.py"), object())
-    assert parent.sent == [
-        Unexplored(
-            "a/b",
-            "a.py",
-            "its report cannot cross to another process: "
-            "TypeError('no pickle takes it')",
-        )
-    ]
+    serving._send(parent, TaskResult((PROVEN,)))
+    reason = (
+        "its report cannot cross to another process: TypeError('no pickle takes it')"
+    )
+    told = Unexplored(PROVEN.scenario, "", reason)
+    assert parent.sent == [TaskResult((told,), failed=True)]
+
+
+def test_a_file_that_changed_in_between(project: Project, pool: ChildPool) -> None:
+    listing = pool.load(Selection(("test_sound/sound",)))
+    pool._idle.pop().kill()
+    path = project.scenarios("sound", "import nothing_like_this\n")
+    assert outcomes(pool, listing)["sound"] == Unexplored(
+        "scenarios/test_sound/sound",
+        "tests/scenarios/test_sound.py:1",
+        "the second time it was collected: ModuleNotFoundError: No module named "
+        "'nothing_like_this'",
+    )
+    pool._idle.pop().kill()
+    path.write_text("")
+    assert outcomes(pool, listing)["sound"] == Unexplored(
+        "scenarios/test_sound/sound",
+        "tests/scenarios/test_sound.py",
+        "the second time it was collected: it no longer exists",
+    )
+
+
+TESTS = """
+import os, sys, time
+import pytest
+from everyorder.harness.scenario import Scenario, step
+
+
+@pytest.fixture(scope="session")
+def opened():
+    yield []
+
+
+def add(registry):
+    registry.append("a")
+    return registry.pop
+
+
+def test_fine(explore, opened):
+    opened.append(1)
+    explore(step("add", add), create=list, observe=str)
+
+
+def test_dies(explore):
+    explore(step("add", add), create=list, observe=str)
+    os._exit(3)
+
+
+def test_dies_inside(explore):
+    explore(step("add", lambda r: os._exit(3)), create=list, observe=str)
+
+
+def test_leaves(explore, opened):
+    pytest.exit("enough")
+
+
+def test_after(explore, opened):
+    assert opened == []
+    explore(step("add", add), create=list, observe=str)
+"""
+
+
+def test_tests_that_end_their_process_or_session(
+    project: Project, pool: ChildPool
+) -> None:
+    project.write("tests/test_tests.py", TESTS)
+    found = outcomes(pool, pool.load(Selection(("tests/test_tests.py",))))
+    assert isinstance(found["test_fine"], Report)
+    dies, inside = found["test_dies"], found["test_dies_inside"]
+    assert isinstance(dies, Unexplored)
+    assert dies.verdict == "crashed"
+    assert isinstance(inside, Unexplored)
+    assert (inside.verdict, inside.operation) == ("crashed", "step_1 = add")
+    leaves = found["test_leaves"]
+    assert isinstance(leaves, Unexplored)
+    assert leaves.reason == "Exit: enough"
+    assert isinstance(found["test_after"], Report)
 
 
 def test_progress_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.scenarios("slow", ENDS.replace("time.sleep(1000)", "time.sleep(0.01)"))
     with ChildPool(ExploreOptions("walk:6")) as pool:
-        listing = pool.load(("test_slow/hangs",))
+        listing = pool.load(Selection(("test_slow/hangs",)))
         told = [
             (event.done, event.planned)
             for event in pool.explore(listing.tasks, 1)
@@ -287,7 +366,7 @@ def test_progress_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_child_is_left(project: Project) -> None:
     project.scenarios("ends", ENDS)
     with ChildPool(EFFORT) as pool:
-        listing = pool.load(("test_ends/hangs", "test_ends/fine"))
+        listing = pool.load(Selection(("test_ends/hangs", "test_ends/fine")))
         events = pool.explore(listing.tasks, 2)
         assert next(events) == Started(0)
         assert next(events) == Started(1)
@@ -300,5 +379,5 @@ def test_no_child_is_left(project: Project) -> None:
 @pytest.mark.slow
 def test_where_nothing_can_be_forked(project: Project) -> None:
     with ChildPool(EFFORT, fork=False) as pool:
-        found = outcomes(pool, pool.load(()), 2)
+        found = outcomes(pool, pool.load(Selection()), 2)
     assert [type(each) for each in found.values()] == [Report, Report]

@@ -3,7 +3,8 @@ import pytest
 from everyorder.harness.cli import command as exits
 from everyorder.harness.engine import encode
 from everyorder.harness.engine.oracle import Judge
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, fresh_modules
+from tests.collecting import scenarios
 
 PLAYED = """\
 scenarios/test_faulty/order: 2 operations from a fresh system
@@ -47,10 +48,9 @@ nothing is wrong with this history
 
 
 def digest(project: Project, name: str) -> str:
-    from everyorder.harness.exploration.catalogue import load
-
-    [entry] = load((name,), start=project.root).entries
-    return entry.scenario.digest
+    with fresh_modules(project.root):
+        [scenario] = scenarios(name).values()
+    return scenario.digest
 
 
 def test_a_history_is_played(faulty: Project) -> None:

@@ -20,11 +20,10 @@ from everyorder.harness.cli.changes import (
 )
 from everyorder.harness.cli.judgement import Judgement, stale_files
 from everyorder.harness.cli.review import decide
-from everyorder.harness.cli.task import ExploreOptions, listing_of
 from everyorder.harness.expectations import Document, Key, Store, compare, document_of
-from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.report.verdict import Report
-from tests.cli.conftest import SOUND, Project
+from tests import collecting
+from tests.cli.conftest import SOUND, Project, fresh_modules
 from tests.report.samples import PROVEN
 
 TESTS = """
@@ -32,7 +31,11 @@ TESTS = """
 def test_function(explore): ...
 
 
-class TestClass: ...
+class TestClass:
+    def test_method(self, explore): ...
+
+
+def test_plain(): ...
 """
 
 
@@ -42,7 +45,8 @@ def expect(project: Project, *names: str) -> None:
 
 
 def stale(project: Project) -> tuple[str, ...]:
-    return stale_files(Store(project.root), listing_of(load(), ExploreOptions()))
+    with fresh_modules(project.root):
+        return stale_files(Store(project.root), collecting.listing())
 
 
 def test_what_no_scenario_stands_behind(project: Project) -> None:
@@ -64,8 +68,13 @@ def test_what_a_test_function_may_explore_is_spared(project: Project) -> None:
         "scenarios/test_sound/test_function[a]",
         "scenarios/test_sound/TestClass/test_method",
         "scenarios/test_sound/test_functional",
+        "scenarios/test_sound/test_plain",
     )
-    assert stale(project) == ("scenarios/test_sound/test_functional",)
+    assert stale(project) == (
+        "scenarios/test_sound/test_function[a]",
+        "scenarios/test_sound/test_functional",
+        "scenarios/test_sound/test_plain",
+    )
 
 
 def test_a_scenario_elsewhere_is_spared_while_its_variable_stands(

@@ -12,9 +12,11 @@ from everyorder.harness.cli.runner import (
     PARALLEL_OPERATIONS,
     Interrupted,
     Runner,
+    outcomes_of,
     process_count,
 )
-from everyorder.harness.cli.task import ExploreOptions, Task
+from everyorder.harness.collection.tasks import ExploreOptions, Task, TaskResult
+from everyorder.harness.processes.watch import Subject
 from everyorder.harness.report.verdict import Report, Unexplored
 from tests.cli.conftest import Project
 from tests.report.samples import PROVEN
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+def task(path: str, size: int) -> Task:
+    return Task(path, "", Path("a"), size, Subject(path, "", (), (), Path()))
+
+
 def tasks(*sizes: int) -> list[Task]:
-    return [Task("s", Path("a"), Path(), size) for size in sizes]
+    return [task("s", size) for size in sizes]
 
 
 def test_how_many_processes() -> None:
@@ -47,9 +53,10 @@ def test_outcomes_are_in_the_order_of_the_tasks(
     runner = Runner(ExploreOptions("walk:1"), jobs=jobs, in_process=in_process)
     with runner:
         listing = runner.load(())
-        outcomes = runner.explore(listing.tasks, console)
-    assert [each.scenario for each in outcomes] == list(listing.paths)
-    assert all(isinstance(each, Report) for each in outcomes)
+        results = runner.explore(listing.tasks, console)
+    found = outcomes_of(listing.tasks, results)
+    assert [each.scenario for each in found] == list(listing.paths)
+    assert all(isinstance(each, Report) for each in found)
 
 
 def test_an_interrupt_has_what_is_finished(
@@ -65,16 +72,19 @@ def test_an_interrupt_has_what_is_finished(
         listing = runner.load(("sound", "stops"))
         with pytest.raises(Interrupted) as stopped:
             runner.explore(listing.tasks, terminal(file=StringIO()))
-    assert [each.scenario for each in stopped.value.finished] == [
-        "scenarios/test_sound/sound"
-    ]
+    assert [
+        each.scenario for each in outcomes_of(listing.tasks, stopped.value.finished)
+    ] == ["scenarios/test_sound/sound"]
     assert stopped.value.planned == 2
 
 
 TASKS = [
-    Task("scenarios/test_a/one", Path("a"), Path(), 1_000),
-    Task("scenarios/test_a/two", Path("a"), Path(), 3_000),
+    task("scenarios/test_a/one", 1_000),
+    task("scenarios/test_a/two", 3_000),
 ]
+
+
+GONE = Unexplored("scenarios/test_a/two", "", "gone")
 
 
 def shown(display: LiveDisplay, console: "Console") -> str:
@@ -94,8 +104,8 @@ def test_the_display_of_a_run(terminal: "type[Console]") -> None:
         assert "one" in text
         assert "500/900" in text.replace(" ", "")
         assert "scenario " not in text
-        display.show(FinishedTask(0, PROVEN))
-        display.show(FinishedTask(1, Unexplored("scenarios/test_a/two", "", "gone")))
+        display.show(FinishedTask(0, TaskResult((PROVEN,))))
+        display.show(FinishedTask(1, TaskResult((GONE,), failed=True)))
         text = shown(display, console)
         assert "two_kernels" in text
         assert "628/628" in text.replace(" ", "")
@@ -109,7 +119,10 @@ def test_only_the_last_rows_fit_a_small_terminal(terminal: "type[Console]") -> N
         for index in range(10):
             display.show(Started(index))
             display.show(
-                FinishedTask(index, Unexplored(f"s/test_a/n{index}", "", "gone"))
+                FinishedTask(
+                    index,
+                    TaskResult((Unexplored(f"s/test_a/n{index}", "", "gone"),)),
+                )
             )
         text = shown(display, console)
     assert "n7" in text
@@ -122,5 +135,5 @@ def test_logs_get_no_display(terminal: "type[Console]") -> None:
     with LiveDisplay(console, TASKS) as display:
         display.show(Started(0))
         display.show(Advanced(0, 500, 900))
-        display.show(FinishedTask(0, PROVEN))
+        display.show(FinishedTask(0, TaskResult((PROVEN,))))
     assert text.getvalue() == ""

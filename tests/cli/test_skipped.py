@@ -5,7 +5,8 @@ import json
 import pytest
 
 from everyorder.harness.cli import command as exits
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, fresh_modules
+from tests.collecting import scenarios
 
 REASON = "no GPU here"
 
@@ -130,14 +131,10 @@ def test_show(skipping: Project, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_replay(skipping: Project, name: str) -> None:
     from everyorder.harness.engine import encode
-    from everyorder.harness.exploration.catalogue import load
 
     path = f"scenarios/test_skips/{name}"
-    scenario = next(
-        entry.scenario
-        for entry in load(("test_skips",), start=skipping.root).entries
-        if entry.scenario.path == path
-    )
+    with fresh_modules(skipping.root):
+        scenario = scenarios(path)[path]
     last = len(scenario.steps) + len(scenario.uses) - 1
     operations = last + 3
     history = (last, last) if name == "by_undo" else (last,)

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from everyorder.harness.cli import command as exits
-from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.exploration.uncollected import (
     UncollectedScenarios,
     assigned_lines,
 )
-from tests.cli.conftest import Project, plain
+from tests.cli.conftest import Project, fresh_modules, plain
+from tests.collecting import listing
 
 
 def test_the_line_of_a_variable(tmp_path: Path) -> None:
@@ -67,18 +67,19 @@ LINE = (
 def found(project: Project, text: str) -> tuple[str, ...]:
     """The places that are told of a module of this text."""
     file = project.scenarios("held", HEAD + text)
-    return tuple(
-        place for each in load((str(file),)).uncollected for place in each.places
-    )
+    with fresh_modules(project.root):
+        uncollected = listing(str(file)).uncollected
+    return tuple(place for each in uncollected for place in each.places)
 
 
 def test_places(project: Project) -> None:
     project.scenarios("held", HEAD + HELD)
-    catalogue = load()
-    assert catalogue.uncollected == (
+    with fresh_modules(project.root):
+        found = listing()
+    assert found.uncollected == (
         UncollectedScenarios("tests/scenarios/test_held.py", PLACES),
     )
-    assert len(catalogue.entries) == 2
+    assert len(found.tasks) == 2
 
 
 @pytest.mark.parametrize(
@@ -177,5 +178,6 @@ def test_a_module_that_has_no_others(project: Project, command: str) -> None:
     assert result.exit_code == exits.REFUSED
     assert result.output == (
         f"{LINE}\nError: there are no scenarios in tests/scenarios/test_held.py. A "
-        "scenario is a module-level `Scenario` of a file called test_*.py.\n"
+        "scenario is a module-level `Scenario` of a test file, or is explored by a "
+        "test with the fixture `explore`.\n"
     )

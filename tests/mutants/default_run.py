@@ -38,14 +38,15 @@ class DefaultRun:
         import_module("everyorder.runtime.bootstrap")
 
     def _loads(self, paths: Sequence[str]) -> None:
-        """Load scenarios.  Raises ImportError where a file of them cannot be loaded."""
-        from everyorder.harness.exploration.catalogue import load
+        """Load scenarios."""
+        from tests.scenarios.of_files import scenarios_of
 
-        catalogue = load(paths, start=ROOT) if paths else None
-        for each in catalogue.entries if catalogue else ():
-            self._scenarios[each.scenario.path] = each.scenario
-        if catalogue and catalogue.broken:
-            raise ImportError(catalogue.broken[0].reason)
+        files = [
+            file
+            for path in paths
+            for file in (sorted((ROOT / path).glob("test_*.py")) or [ROOT / path])
+        ]
+        self._scenarios.update(scenarios_of(files))
 
     def paths(self, order: Order) -> Iterator[str]:
         """What to explore, one after the other."""

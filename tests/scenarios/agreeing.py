@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from everyorder.harness import Scenario, explore
-from everyorder.harness.exploration.catalogue import load
+from tests.scenarios.of_files import scenarios_of
 
 HERE = Path(__file__).resolve().parent
 # Their states are found by following objects, among all that the process has loaded:
@@ -31,9 +31,8 @@ def others() -> tuple[str, ...]:
 @cache
 def small(files: Sequence[str]) -> dict[str, Scenario]:
     """The scenarios of few steps in these files of this folder, by their paths."""
-    found = load(files, start=HERE)
-    scenarios = (entry.scenario for entry in found.entries)
-    return {s.path: s for s in scenarios if len(s.steps) <= MOST_STEPS}
+    found = scenarios_of(HERE / file for file in files)
+    return {p: s for p, s in found.items() if len(s.steps) <= MOST_STEPS}
 
 
 def agree(scenario: Scenario) -> None:

@@ -1,10 +1,9 @@
 """The facts that upstream's own tests pin, each with the scenario that pins it here."""
 
-from pathlib import Path
-
 import pytest
 
-from everyorder.harness.exploration.catalogue import load
+from everyorder.harness.scenario import Scenario
+from tests.scenarios import of_files
 
 # What upstream's tests of its dispatcher pin -> the scenarios that show it.
 FACTS: dict[str, tuple[str, ...]] = {
@@ -81,30 +80,24 @@ FACTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# The folder of this file, from the root of the project.
-HERE = Path(__file__).resolve().parent
 NAMED = sorted({path for paths in FACTS.values() for path in paths})
 
 
 @pytest.fixture(scope="module")
-def known() -> frozenset[str]:
-    catalogue = load([str(HERE)], start=HERE)
-    assert catalogue.broken == ()
-    return frozenset(catalogue.paths)
+def catalogue() -> dict[str, Scenario]:
+    return of_files.catalogue()
 
 
 @pytest.mark.parametrize("path", NAMED)
-def test_scenario_exists(path: str, known: frozenset[str]) -> None:
-    assert f"scenarios/{path}" in known
+def test_scenario_exists(path: str, catalogue: dict[str, Scenario]) -> None:
+    assert f"scenarios/{path}" in catalogue
 
 
-def test_catalogue_is_large(known: frozenset[str]) -> None:
-    assert len(known) >= 75
+def test_catalogue_is_large(catalogue: dict[str, Scenario]) -> None:
+    assert len(catalogue) >= 75
 
 
-def test_no_two_scenarios_are_the_same() -> None:
-    catalogue = load([str(HERE)], start=HERE)
+def test_no_two_scenarios_are_the_same(catalogue: dict[str, Scenario]) -> None:
     seen: dict[str, str] = {}
-    for entry in catalogue.entries:
-        scenario = entry.scenario
+    for scenario in catalogue.values():
         assert seen.setdefault(scenario.digest, scenario.path) == scenario.path

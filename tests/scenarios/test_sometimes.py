@@ -7,20 +7,19 @@ over all scenarios together every one of them must be met.
 
 from collections.abc import Hashable, Sequence
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from everyorder.harness.engine import explore
-from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.scenario import Scenario
 from everyorder.harness.systems.dispatcher import DispatcherSystem
 from everyorder.invariants import SOMETIMES, never_seen, sightings
+from tests.scenarios import of_files
 
 
 def catalogue() -> list[Scenario]:
     """Loaded in a function, because loading imports this module, too."""
-    found = [entry.scenario for entry in load([str(Path(__file__).parent)]).entries]
+    found = of_files.catalogue().values()
     return [each for each in found if each.create is None and len(each.steps) <= 4]
 
 

@@ -1,13 +1,11 @@
 """The dispatcher as a system: what is observed, what is a failure, what is complete."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from everyorder.harness import explore
 from everyorder.harness.base.errors import NotAScenario
-from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.scenario import (
     Scenario,
     call,
@@ -28,6 +26,7 @@ from everyorder.runtime.dispatch.kernel_lookup import OperatorRef
 from everyorder.runtime.dispatch.state import dump_table, table_reading
 from everyorder.runtime.keys import SLOTS
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
+from tests.scenarios.of_files import catalogue
 
 NUMBER = {key.name: number for number, key in enumerate(SLOTS)}
 
@@ -60,14 +59,11 @@ def rebuilt(text: str) -> str:
     return "".join(f"{SLOTS[n].name}: {held}\n" for n, held in sorted(table.items()))
 
 
-def catalogue() -> dict[str, Scenario]:
-    folder = Path(__file__).resolve().parent.parent / "scenarios"
-    found = load([str(folder)], start=folder)
-    scenarios = [entry.scenario for entry in found.entries]
-    return {s.path: s for s in scenarios if s.create is None and len(s.steps) <= 5}
-
-
-CATALOGUE = catalogue()
+CATALOGUE = {
+    path: each
+    for path, each in catalogue().items()
+    if each.create is None and len(each.steps) <= 5
+}
 
 
 @pytest.mark.parametrize("path", CATALOGUE)

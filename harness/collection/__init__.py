@@ -1,0 +1,1 @@
+"""Collection through pytest: scenarios and tests as tasks of a command."""

@@ -1,0 +1,243 @@
+"""The outcomes of one item: reports, refusals and the result of the test itself.
+
+Pytest's result decides.  A test that passes although an exploration failed expected
+that; one that is marked as an expected failure is reported as skipped; one that fails
+without a failed exploration is reported with its own error.
+
+Rules:
+- a task has an outcome for each scenario that it explored with `check=True`;
+- every exception of a scenario becomes an `Unexplored` that names the last operation;
+- in a child, Ctrl-C never arrives, so a KeyboardInterrupt is an exception of a step;
+- handlers of pytest and recorded warnings would grow with each operation, in the place
+  where the engine looks for changes: they are set aside during an exploration.
+"""
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
+
+import pytest
+
+from everyorder.harness.base.errors import HarnessError
+from everyorder.harness.collection.tasks import ExploreOptions, Outcome, TaskResult
+from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress
+from everyorder.harness.engine import progress as pulse
+from everyorder.harness.expectations import Store
+from everyorder.harness.exploration.explore_scenario import explore, subject_of
+from everyorder.harness.exploration.paths import path_of
+from everyorder.harness.exploration.uncollected import assigned_lines
+from everyorder.harness.processes.watch import Subject
+from everyorder.harness.pytest_plugin.scenario_child import recorded_warnings
+from everyorder.harness.pytest_plugin.session import Options
+from everyorder.harness.pytest_plugin.verification import Verifier
+from everyorder.harness.report.verdict import Report, Unexplored
+from everyorder.harness.scenario import Scenario
+from everyorder.harness.systems.outcomes import ScenarioSkipped
+
+# Characters of a test's own error: an assertion may show whole tables.
+MOST_REASON = 200
+
+
+class Recorder(Verifier):
+    """Explores scenarios of items in this process, and records the outcomes.
+
+    `announce` is called with the subject before each exploration, `progress` with
+    (done, planned).
+    """
+
+    announce: Callable[[Subject], None] = staticmethod(lambda subject: None)
+    progress: Progress | None = None
+
+    def __init__(
+        self, root: Path, options: Options, effort: ExploreOptions, *, in_child: bool
+    ) -> None:
+        seconds = options.budget
+        budget = None if seconds is None else Budget(DEFAULT_BUDGET.steps, seconds)
+        chosen = effort.strategy if effort.strategy != "auto" else options.strategy
+        super().__init__(root, options, chosen, effort.budget or budget)
+        self._effort = effort
+        self._store = Store(root)
+        self._in_child = in_child
+        self._outcomes: list[Outcome] = []
+        # The outcomes that made their test fail, and a test's own errors.
+        self._failing: set[int] = set()
+        self._errors: list[Unexplored] = []
+        self._expected_failure = ""
+
+    def perform(self, item: pytest.Item) -> TaskResult:
+        """Run an item with its fixtures, and return the outcomes."""
+        self._outcomes, self._errors, self._failing = [], [], set()
+        self._expected_failure = ""
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        if self._errors:
+            errors = () if self._failing else self._errors
+            return TaskResult((*self._outcomes, *errors), failed=True)
+        if self._expected_failure:
+            reason = f"expected to fail: {self._expected_failure}".rstrip(": ")
+            skipped = Unexplored(_path(item), item.nodeid, reason, "skipped")
+            return TaskResult((skipped,))
+        expected = (each for each in self._outcomes if id(each) not in self._failing)
+        return TaskResult(tuple(expected))
+
+    def note_result(
+        self,
+        item: pytest.Item,
+        call: "pytest.CallInfo[None]",
+        report: pytest.TestReport,
+    ) -> None:
+        """Record the result of one phase of an item."""
+        error = None if call.excinfo is None else call.excinfo.value
+        if hasattr(report, "wasxfail"):
+            if report.skipped:
+                self._expected_failure = report.wasxfail or "xfail"
+        elif report.failed:
+            if error is None and not self._effort.compares:
+                return  # xfail(strict=True): what fails it may be the expect file
+            self._errors.append(_error_of(item, error, report))
+        elif report.skipped and not self._outcomes:
+            reason = getattr(error, "msg", None) or str(error)
+            where = item.nodeid.partition("::")[0]
+            self._outcomes.append(Unexplored(_path(item), where, reason, "skipped"))
+
+    def explored(
+        self, scenario: Scenario, strategy: str, budget: Budget | None
+    ) -> Report:
+        """Explore the scenario in this process."""
+        self.announce(subject_of(scenario, self.root))
+        try:
+            with quiet():
+                return explore(
+                    scenario, strategy, budget=budget, progress=self.progress
+                )
+        except HarnessError:
+            raise
+        except KeyboardInterrupt as error:
+            if not self._in_child:
+                raise
+            self._note_raised(scenario, error)
+        except BaseException as error:
+            self._note_raised(scenario, error)
+            raise
+        pytest.fail("KeyboardInterrupt", pytrace=False)
+
+    def failure(
+        self, report: Report, item: pytest.Item, *, is_partial: bool
+    ) -> str | None:
+        """Record the report; return why the test fails, or None."""
+        self._outcomes.append(report)
+        if report.passed and (
+            not self._effort.compares or self._is_as_expected(report, is_partial)
+        ):
+            return None
+        self._failing.add(id(report))
+        return f"{report.scenario}: {report.verdict}"
+
+    def _is_as_expected(self, report: Report, is_partial: bool) -> bool:
+        if report.expect is False:
+            return True
+        try:
+            return self._store.compare(report, partial=is_partial).passed
+        except HarnessError:  # a damaged file; the command compares again, and says so
+            return False
+
+    def note_skip(
+        self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item
+    ) -> str:
+        """Record that a scenario skipped itself; return the reason."""
+        self._outcomes.append(
+            Unexplored(scenario.path, scenario.source, error.reason, "skipped")
+        )
+        return error.reason
+
+    def refusal_text(self, error: HarnessError, scenario: Scenario) -> str:
+        """Record that a scenario cannot be explored; return the failure text."""
+        line = assigned_lines(self.root / scenario.source).get(scenario.name)
+        where = scenario.source if line is None else f"{scenario.source}:{line}"
+        self._note_failed(Unexplored(scenario.path, where, str(error)))
+        return super().refusal_text(error, scenario)
+
+    def _note_raised(self, scenario: Scenario, error: BaseException) -> None:
+        """Record an exception that is not an outcome of a step.
+
+        It names the last operation that had begun if the progress is recorded.
+        """
+        beats, file = pulse.current(), self.root / scenario.source
+        where = _place(error, file, scenario.source)
+        operation, history = "", tuple[str, ...]()
+        if beats is not None:
+            subject = subject_of(scenario, self.root)
+            operation, history = subject.position(beats.trail())
+        self._note_failed(
+            Unexplored(
+                scenario.path,
+                where,
+                _sentence(error),
+                operation=operation,
+                history=history,
+            )
+        )
+
+    def _note_failed(self, unexplored: Unexplored) -> None:
+        self._outcomes.append(unexplored)
+        self._failing.add(id(unexplored))
+
+
+def _path(item: pytest.Item) -> str:
+    scenario = getattr(item, "scenario", None)
+    return scenario.path if isinstance(scenario, Scenario) else path_of(item.nodeid)
+
+
+def _error_of(
+    item: pytest.Item, error: BaseException | None, report: pytest.TestReport
+) -> Unexplored:
+    """Return the error of a phase of an item, without those of explorations."""
+    source = item.nodeid.partition("::")[0]
+    if error is None:
+        return Unexplored(_path(item), source, report.longreprtext)
+    where = _place(error, item.path, source)
+    text = _sentence(error)
+    if len(text) > MOST_REASON:
+        text = f"{text[:MOST_REASON]}..."
+    if report.when != "call":
+        text = f"{report.when} of the test: {text}"
+    return Unexplored(_path(item), where, text)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, pytest.fail.Exception):
+        return str(error)
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _place(error: BaseException, file: Path, source: str) -> str:
+    """Return FILE:LINE of the innermost frame in a file, or the file alone."""
+    where = source
+    for frame in extract_tb(error.__traceback__):
+        if frame.filename == str(file):
+            where = f"{source}:{frame.lineno}"
+    return where
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Context: logs and warnings bypass pytest; each warning is printed once."""
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    root.handlers[:] = [
+        each for each in handlers if type(each).__module__ != "_pytest.logging"
+    ]
+    try:
+        with recorded_warnings() as recorded:
+            yield
+    finally:
+        root.handlers[:] = handlers
+        for each in recorded.values():
+            sys.stderr.write(
+                warnings.formatwarning(
+                    each.message, each.category, each.file, each.line
+                )
+            )

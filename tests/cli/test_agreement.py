@@ -1,0 +1,260 @@
+"""The commands and pytest agree: fixtures, marks and tests mean the same to both."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from everyorder.harness.cli import command as exits
+from tests.cli.conftest import Project
+
+HEAD = """
+import pytest
+from everyorder.harness import Scenario, step
+
+
+def add(name):
+    def do(registry):
+        registry.append(name)
+        return lambda: registry.remove(name)
+
+    return step(f"add({name!r})", do)
+
+
+def in_order(registry):
+    return "".join(registry)
+
+
+def sorted_names(registry):
+    return "".join(sorted(registry))
+
+
+right = {"create": list, "observe": sorted_names}
+wrong = {"create": list, "observe": in_order}
+steps = [add("a"), add("b")]
+"""
+
+# A module's text -> what both say of each item: passed, failed, skipped or xfailed.
+CASES = {
+    "module level": ("fine = Scenario(*steps, **right)\n", {"fine": "passed"}),
+    "module level, wrong": ("bad = Scenario(*steps, **wrong)\n", {"bad": "failed"}),
+    "fixture": (
+        "def test_it(explore):\n    explore(*steps, **right)\n",
+        {"test_it": "passed"},
+    ),
+    "fixture, wrong": (
+        "def test_it(explore):\n    explore(*steps, **wrong)\n",
+        {"test_it": "failed"},
+    ),
+    "parametrize": (
+        "@pytest.mark.parametrize('given', [right, wrong], ids=['r', 'w'])\n"
+        "def test_it(explore, given):\n    explore(*steps, **given)\n",
+        {"test_it[r]": "passed", "test_it[w]": "failed"},
+    ),
+    "a second scenario": (
+        "def test_it(explore):\n"
+        "    explore(*steps, **right)\n    explore(*steps, name='two', **wrong)\n",
+        {"test_it": "failed"},
+    ),
+    "a failure that the test expects": (
+        "def test_it(explore):\n"
+        "    with pytest.raises(pytest.fail.Exception):\n"
+        "        explore(*steps, **wrong)\n",
+        {"test_it": "passed"},
+    ),
+    "unchecked": (
+        "def test_it(explore):\n"
+        "    assert not explore(*steps, check=False, **wrong).passed\n",
+        {"test_it": "passed"},
+    ),
+    "an assertion of the test": (
+        "def test_it(explore):\n    assert explore(*steps, **right).verdict == 'law'\n",
+        {"test_it": "failed"},
+    ),
+    "xfail": (
+        "@pytest.mark.xfail(reason='not yet')\n"
+        "def test_it(explore):\n    explore(*steps, **wrong)\n",
+        {"test_it": "xfailed"},
+    ),
+    "xfail that passes": (
+        "@pytest.mark.xfail\ndef test_it(explore):\n    explore(*steps, **right)\n",
+        {"test_it": "passed"},
+    ),
+    "strict xfail that passes": (
+        "@pytest.mark.xfail(strict=True)\n"
+        "def test_it(explore):\n    explore(*steps, **right)\n",
+        {"test_it": "failed"},
+    ),
+    "skip": (
+        "@pytest.mark.skip(reason='not here')\n"
+        "def test_it(explore):\n    explore(*steps, **wrong)\n",
+        {"test_it": "skipped"},
+    ),
+    "skipif of a module": (
+        "pytestmark = pytest.mark.skipif(True, reason='not here')\n"
+        "bad = Scenario(*steps, **wrong)\n",
+        {"bad": "skipped"},
+    ),
+    "xfail of a module": (
+        "pytestmark = pytest.mark.xfail(reason='not yet')\n"
+        "bad = Scenario(*steps, **wrong)\n",
+        {"bad": "xfailed"},
+    ),
+    "a fixture fails": (
+        "@pytest.fixture\ndef broken():\n    raise ValueError('no server')\n"
+        "def test_it(explore, broken):\n    explore(*steps, **right)\n",
+        {"test_it": "failed"},
+    ),
+    "a fixture's end fails": (
+        "@pytest.fixture\ndef broken():\n    yield\n    raise ValueError('open')\n"
+        "def test_it(explore, broken):\n    explore(*steps, **right)\n",
+        {"test_it": "failed"},
+    ),
+    "autouse": (
+        "@pytest.fixture(autouse=True)\n"
+        "def chosen(monkeypatch):\n    monkeypatch.setenv('OBSERVED', 'sorted')\n"
+        "def observe(registry):\n"
+        "    import os\n"
+        "    return in_order(sorted(registry) if 'OBSERVED' in os.environ "
+        "else registry)\n"
+        "fine = Scenario(*steps, create=list, observe=observe)\n",
+        {"fine": "passed"},
+    ),
+    "create asks for fixtures": (
+        "@pytest.fixture\ndef kind():\n    return list\n"
+        "def create(kind, tmp_path):\n    assert tmp_path.is_dir()\n    return kind()\n"
+        "fine = Scenario(*steps, create=create, observe=sorted_names)\n"
+        "def test_it(explore):\n"
+        "    explore(*steps, create=create, observe=sorted_names)\n",
+        {"fine": "passed", "test_it": "passed"},
+    ),
+    "create asks for a fixture that is none": (
+        "bad = Scenario(*steps, create=lambda kynd: [], observe=sorted_names)\n",
+        {"bad": "failed"},
+    ),
+}
+
+# Everything has an expect file, so that only the cases decide.
+ACCEPT = ("-q", "--everyorder-update=all")
+
+
+@pytest.fixture
+def case(project: Project, request: pytest.FixtureRequest) -> Project:
+    """A project with the module of a case alone."""
+    text, _ = CASES[request.param]
+    (project.root / "tests/scenarios/test_sound.py").unlink()
+    project.write("tests/test_case.py", HEAD + text)
+    return project
+
+
+def run_pytest(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(
+        command, cwd=project.root, capture_output=True, text=True, check=False
+    )
+
+
+def said_by_pytest(project: Project) -> dict[str, str]:
+    """What pytest says of each item of the module."""
+    words = {"PASSED": "passed", "XPASS": "passed", "FAILED": "failed"}
+    words |= {"ERROR": "failed", "SKIPPED": "skipped", "XFAIL": "xfailed"}
+    found: dict[str, str] = {}
+    output = run_pytest(project, "-rA", "-v").stdout
+    for line in output.splitlines():
+        match = re.match(r"tests/test_case\.py::(\S+) (\w+)", line)
+        if match and found.get(match[1]) != "failed":
+            found[match[1]] = words[match[2]]
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+@pytest.mark.parametrize("where", ["child", "here"])
+def test_gate_says_what_pytest_says(
+    case: Project, where: str, request: pytest.FixtureRequest
+) -> None:
+    _, expected = CASES[request.node.callspec.params["case"]]
+    run_pytest(case, *ACCEPT)
+    assert said_by_pytest(case) == expected
+    options = ("--in-process",) if where == "here" else ()
+    for name, word in expected.items():
+        result = case.run("gate", f"tests/test_case.py::{name}", *options)
+        text = result.output
+        assert (result.exit_code == exits.OK) == (word != "failed"), text
+        assert ("skipped: " in text) == (word in ("skipped", "xfailed")), text
+        assert ("expected to fail" in text) == (word == "xfailed"), text
+    failed = "failed" in expected.values()
+    assert (case.run("gate", *options).exit_code != exits.OK) == failed
+
+
+def test_a_changed_expectation_fails_both(project: Project) -> None:
+    """Also one that a test expects to differ, as an expected failure."""
+    (project.root / "tests/scenarios/test_sound.py").unlink()
+    text = "def test_it(explore):\n    explore(*steps, **right)\n"
+    project.write("tests/test_case.py", HEAD + text)
+    run_pytest(project, *ACCEPT)
+    file = project.root / "expect/test_case/test_it.txt"
+    file.write_text(file.read_text().replace("ab", "ba"))
+    assert said_by_pytest(project) == {"test_it": "failed"}
+    result = project.run("gate")
+    assert result.exit_code == exits.CHANGED
+    assert "test_case/test_it" in result.output
+    project.write(
+        "tests/test_case.py", f"{HEAD}@pytest.mark.xfail(strict=True)\n{text}"
+    )
+    assert said_by_pytest(project) == {"test_it": "xfailed"}
+    assert project.run("gate").exit_code == exits.OK
+
+
+def test_two_tests_of_one_scenario(project: Project) -> None:
+    text = (
+        "class TestA:\n    def test_x(self, explore):\n"
+        "        explore(Scenario(*steps, **right))\n"
+    )
+    again = "def test_twin(explore):\n    explore(*steps, name='../x', **right)\n"
+    project.write("tests/test_case.py", HEAD + text + again)
+    assert project.run("gate", "tests/test_case.py").exit_code != exits.OK
+
+
+def test_fixtures_are_set_up_for_replay_and_show(project: Project) -> None:
+    text, _ = CASES["create asks for fixtures"]
+    bad = "bad = Scenario(*steps, create=create, observe=in_order)\n"
+    test = (
+        "def test_bad(explore):\n    explore(*steps, create=create, observe=in_order)\n"
+    )
+    project.write("tests/test_case.py", HEAD + text + bad + test)
+    for name in ("bad", "test_bad"):
+        output = project.run("run", f"test_case/{name}").output
+        match = re.search(rf"everyorder (replay \S+ test_case/{name})\b", output)
+        assert match is not None, output
+        replayed = project.run(*match[1].split())
+        assert replayed.exit_code == exits.FAILED
+        assert f"test_case/{name}: 2 operations" in replayed.output
+        shown = project.run("show", f"test_case/{name}", "--state", "2,1")
+        assert shown.exit_code == exits.OK
+        assert "\nba\n" in shown.output
+
+
+def test_create_with_fixtures_needs_pytest(project: Project) -> None:
+    from everyorder.harness import Scenario, explore, step
+    from everyorder.harness.base.errors import NotAScenario
+
+    scenario = Scenario(
+        step("add", lambda r: r.pop), create=lambda tmp_path: [], observe=repr
+    )
+    assert scenario.fixtures == ("tmp_path",)
+    with pytest.raises(NotAScenario, match="asks for fixtures"):
+        explore(scenario)
+
+
+def test_addopts_that_would_run_elsewhere_or_write(project: Project) -> None:
+    """`-n`, `--cov` and `--lf` of a project change nothing and write nothing."""
+    project.write(
+        "pytest.ini",
+        "[pytest]\npythonpath = .\naddopts = -n 2 --lf -ra --color=yes\n",
+    )
+    project.run("review", "--accept", "all")
+    before = sorted(project.root.rglob("*"))
+    result = project.run("gate", "tests")
+    assert (result.exit_code, "2 as expected" in result.output) == (exits.OK, True)
+    assert sorted(project.root.rglob("*")) == before
