@@ -40,6 +40,7 @@ from everyorder.harness.cli.display import (
     LiveDisplay,
     Started,
 )
+from everyorder.harness.collection.selection import queries_of
 from everyorder.harness.collection.tasks import (
     ExploreOptions,
     Exploring,
@@ -322,6 +323,7 @@ class Runner:
             CannotCollect: pytest refuses to collect.
             KeyboardInterrupt: the user interrupted the loading.
         """
+        queries_of(paths)  # refuse files that do not exist before anything is started
         self._selection = Selection(tuple(paths), self._default)
         if self._pool is not None:
             return self._pool.load(self._selection)

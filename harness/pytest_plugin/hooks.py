@@ -179,7 +179,8 @@ class _Standby:
         if collector.nodeid not in self._modules:
             self._modules.add(collector.nodeid)
             self._note_uncollected(collector)
-        if not isinstance(obj, scenarios.Scenario):
+        # The type, not the value: `__class__` may run code of the module.
+        if not issubclass(type(obj), scenarios.Scenario):
             return None
         return self.plugin.item(collector, name, obj)
 

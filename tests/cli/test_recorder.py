@@ -9,6 +9,7 @@ from everyorder.harness.collection.tasks import (
     ExploreOptions,
     Outcome,
     Selection,
+    TaskResult,
     size_of,
 )
 from everyorder.harness.engine import DEFAULT_BUDGET, Budget, progress
@@ -26,6 +27,11 @@ def outcome(
     effort = effort or ExploreOptions()
     selection = Selection((path,))
     found: list[Outcome] = []
+
+    def over(index: int, result: TaskResult) -> bool:
+        found.extend(result.outcomes)
+        return True
+
     with fresh_modules(project.root):
         tasks = here.listing_here(selection, effort).tasks
         here.perform_here(
@@ -34,7 +40,7 @@ def outcome(
             effort,
             begun=lambda index: None,
             advanced=lambda *counts: None,
-            over=lambda index, result: not found.extend(result.outcomes),
+            over=over,
         )
     [only] = found
     return only

@@ -81,6 +81,7 @@ def test_a_scenario_elsewhere_is_spared_while_its_variable_stands(
     project: Project,
 ) -> None:
     project.write("tests/other/test_far.py", "far = made = 1\nnear: int = hidden\n")
+    project.write("pytest.ini", "[pytest]\ntestpaths = tests/scenarios\n")
     expect(
         project,
         "other/test_far/far",
@@ -89,7 +90,11 @@ def test_a_scenario_elsewhere_is_spared_while_its_variable_stands(
         "scenarios/test_sound/count",
         "scenarios/test_sound/made",
     )
-    assert stale(project) == ("other/test_far/hidden", "scenarios/test_sound/made")
+    assert stale(project) == (
+        "other/test_far/hidden",
+        "scenarios/test_sound/count",
+        "scenarios/test_sound/made",
+    )
 
 
 def test_what_cannot_be_known_is_spared(project: Project) -> None:
@@ -103,7 +108,6 @@ def test_what_cannot_be_known_is_spared(project: Project) -> None:
         "scenarios/test_broken/some",
         "scenarios/test_skips/some",
         "test_half/some",
-        "scenarios/test_sound",
     )
     assert stale(project) == ()
 

@@ -167,18 +167,20 @@ def test_steps_bound_what_auto_chooses(project: Project) -> None:
         (
             ("tests/scenarios/test_none.py",),
             "Error: there is no Python file, folder or scenario "
-            "'tests/scenarios/test_none.py'; without a path, scenarios are looked for "
-            "in tests/scenarios, or else tests.\n",
+            "'tests/scenarios/test_none.py'; without a path, everything that pytest "
+            "collects is searched.\n",
         ),
         (
             ("empty",),
             "Error: there are no scenarios in empty. A scenario is a module-level "
-            "`Scenario` of a file called test_*.py.\n",
+            "`Scenario` of a test file, or is explored by a test with the fixture "
+            "`explore`.\n",
         ),
         (
             ("skips",),
             "Error: there are no scenarios in skips; skipped: skips/test_a.py (no). A "
-            "scenario is a module-level `Scenario` of a file called test_*.py.\n",
+            "scenario is a module-level `Scenario` of a test file, or is explored by "
+            "a test with the fixture `explore`.\n",
         ),
     ],
 )

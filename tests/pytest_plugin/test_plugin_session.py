@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from everyorder.harness.pytest_plugin.session import (
-    Options,
-    is_below,
-    path_of,
-    source_and_name,
-)
+from everyorder.harness.exploration.paths import is_below, path_of, source_and_name
+from everyorder.harness.pytest_plugin.session import Options
 from tests.pytest_plugin.project import FIRST, FIXTURE, INI, LAST, PAIR, Project
 
 
