@@ -27,7 +27,7 @@ SHELLS = ("bash", "zsh", "fish")
 @paths_argument
 @json_option
 def list_(paths: tuple[str, ...], as_json: bool) -> None:
-    """List scenarios, and tests that explore, without exploring them.
+    """List scenarios, and tests that explore some.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def data_of(listing: Listing) -> dict[str, Any]:
 @click.command(epilog="Exit codes: 0 printed; 2 bad arguments.")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that completes commands and options in a shell.
+    """Print the script for completion in a shell.
 
     \b
     Examples:

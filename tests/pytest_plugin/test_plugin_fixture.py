@@ -1,5 +1,8 @@
 """The fixture `explore` inside of test functions."""
 
+import re
+import sys
+
 import pytest
 
 from tests.pytest_plugin.project import LAST, PAIR, Project
@@ -41,13 +44,19 @@ def test_broken(explore):
 """
 
 
-def test_a_scenario_in_a_test_is_run_again_by_pytest_alone(project: Project) -> None:
+def test_a_scenario_in_a_test_is_replayed_by_the_printed_command(
+    project: Project,
+) -> None:
     """A command was printed that found no scenario of that name."""
     project.module("test_a.py", BROKEN)
     text = project.run().stdout.str()
     assert "\ntest_a/test_broken: what is observed depends on the order: " in text
     assert "    pytest tests/test_a.py::test_broken\n" in text
-    assert "replay" not in text
+    match = re.search(r"^    everyorder (replay .*)$", text, re.MULTILINE)
+    assert match is not None
+    played = project.pytester.run(sys.executable, "-m", "everyorder", *match[1].split())
+    assert "test_a/test_broken: 2 operations from a fresh system" in played.outlines
+    assert played.ret == 1
 
 
 @pytest.mark.slow
