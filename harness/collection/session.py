@@ -45,6 +45,8 @@ from everyorder.harness.pytest_plugin.plugin import ScenarioItem
 from everyorder.harness.pytest_plugin.session import options_of
 from everyorder.harness.report.verdict import Unexplored
 
+_REWRITTEN = "Module already imported so cannot be rewritten"
+
 
 class CommandSession:
     """The plugin of one session.
@@ -99,21 +101,30 @@ class CommandSession:
         writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             with redirect_stdout(StringIO()), redirect_stderr(self._printed):
-                code = pytest.main(self._arguments(), plugins=[self])
+                code = int(pytest.main(self._arguments(), plugins=[self]))
+        except Exception as error:  # of pytest, or of a plugin that it configures
+            if self._has_begun:
+                raise
+            code, self._refusal = 3, f"{type(error).__name__}: {error}"
         finally:
             sys.dont_write_bytecode = writes
         if self._error is not None:
             raise self._error
         if not self._has_begun:
             text = self._refusal or self._printed.getvalue().strip()
-            reason = text.removeprefix("ERROR: ") or f"exit code {int(code)}"
+            reason = text.removeprefix("ERROR: ") or f"exit code {code}"
             raise CannotCollect(reason=reason)
 
     def _arguments(self) -> list[str]:
         arguments = [str(each.place) for each in self.queries if each.place is not None]
         if not self.queries:
             arguments += self.selection.default
-        arguments.append("-s")
+        # The commands have imported modules whose assertions pytest would rewrite.
+        arguments += [
+            "-s",
+            "-W",
+            f"ignore:{_REWRITTEN}:pytest.PytestAssertRewriteWarning",
+        ]
         if self.selection.root is not None:
             arguments += ["--rootdir", str(self.selection.root)]
         if self.selection.config_file is not None:

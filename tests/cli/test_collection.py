@@ -252,6 +252,25 @@ def test_options_that_pytest_refuses(project: Project) -> None:
         listing()
 
 
+def test_warnings_that_are_errors(project: Project) -> None:
+    """Pytest warns that it cannot rewrite modules that the command has imported."""
+    project.write("pytest.ini", "[pytest]\npythonpath = .\nfilterwarnings = error\n")
+    child = subprocess.run(
+        [sys.executable, "-m", "everyorder", "list", "tests"],
+        cwd=project.root, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert child.stdout.endswith("\n2 scenarios\n")
+
+
+def test_a_plugin_that_raises_while_it_is_configured(project: Project) -> None:
+    project.write("conftest.py", "def pytest_configure(config):\n    1 / 0\n")
+    with pytest.raises(CannotCollect, match="ZeroDivisionError"):
+        listing()
+    result = project.run("list")
+    assert result.exit_code == 2
+    assert "pytest cannot collect the scenarios" in result.output
+
+
 def test_a_wrong_name_beside_a_broken_module(project: Project) -> None:
     project.scenarios("broken", "x = 1 +\n")
     found = listing("newst", "sound")
