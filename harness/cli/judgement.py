@@ -13,6 +13,7 @@ import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from everyorder.harness.base.errors import BadScenario, DamagedExpectFile, FileError
 from everyorder.harness.cli.command import (
@@ -92,7 +93,7 @@ def judge(
 def _compare_with_file(
     report: Report | Document, store: Store, *, partial: bool
 ) -> Judgement:
-    command = f"everyorder review --accept {report.scenario}"
+    command = f"everyorder review --accept {quote(report.scenario)}"
     try:
         comparison = store.compare(report, partial=partial)
     except (BadScenario, FileError) as error:
@@ -100,7 +101,8 @@ def _compare_with_file(
     except DamagedExpectFile as error:
         old = error.code == "OldExpectFile"
         advice = "Write" if old else "Restore the file from version control, or write"
-        text = f"{error.damage}. {advice} what is observed now in its place: {command}"
+        advice += " what is observed now in its place:"
+        text = f"{error.damage}. {advice}\n    {command}"
         against_nothing = compare(None, report, partial=partial)
         if isinstance(report, Report):
             inline = report.expect or None
@@ -111,11 +113,7 @@ def _compare_with_file(
     code = COMPARISON_CODES[comparison.verdict]
     if code == OK:
         return Judgement(report.scenario, OK, comparison=comparison)
-    if comparison.place is None:
-        name = store.name(report.scenario)
-    else:
-        name = f"{report.scenario}, by its argument expect="
-    text = f"{name}: {explain(comparison, command)}"
+    text = explain(comparison, store.title(comparison), command)
     return Judgement(report.scenario, code, text, comparison)
 
 
@@ -221,8 +219,8 @@ def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
         Judgement(
             name,
             STALE,
-            f"{store.name(name)} does not belong to any scenario; delete it: "
-            f"everyorder review --accept {name}",
+            f"{store.name(name)} does not belong to any scenario; delete it:\n"
+            f"    everyorder review --accept {quote(name)}",
         )
         for name in names
     ]

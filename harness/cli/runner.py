@@ -59,6 +59,7 @@ from everyorder.harness.processes.child import (
     start,
     wait,
 )
+from everyorder.harness.processes.excerpt import Excerpt
 from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import (
     MOST_BETWEEN_POLLS,
@@ -229,6 +230,7 @@ class ChildPool:
             child = None
         child = child or start(serve, self._effort, fork=self._fork)
         self._busy[child] = _Work(index, TimeWatch(child, self._limits))
+        child.excerpt = Excerpt(MOST_PRINTED)
         paths = () if task.file is None else (str(task.file),)
         child.send(Perform(task, replace(self._collected, paths=paths)))
         return child
@@ -244,6 +246,8 @@ class ChildPool:
                 case Importing():  # the child collects the task's file
                     pass
                 case TaskResult():
+                    child.read()  # print what was written before the result
+                    _print_omitted(child, task)
                     del self._busy[child]
                     self._idle.append(child)
                     return message
@@ -252,7 +256,23 @@ class ChildPool:
             return None
         del self._busy[child]
         child.kill()
+        _print_omitted(child, task)
         return TaskResult((unexplored,), failed=True)
+
+
+def _print_omitted(child: ChildProcess, task: Task) -> None:
+    """Print how many lines of a task's output were left out."""
+    if child.excerpt is not None and child.excerpt.omitted:
+        click.echo(
+            f"... {child.excerpt.omitted:,} more lines printed by {task.path}; "
+            "--in-process prints all",
+            err=True,
+        )
+    child.excerpt = None
+
+
+# Lines that are printed of the output of one task.
+MOST_PRINTED = 20
 
 
 # Below this many operations (about a second) a second process does not pay: it has to

@@ -5,8 +5,8 @@
 - stale: expected, but no longer observed.
 
 A comparison is data; `accept` builds the next document from it, `explain` a text: a
-line with the verdict, the first key, the counts and the flag that accepts it; then the
-header fields that differ; then the entries, those with equal diffs merged.
+line with the verdict, the first key and the counts; the header fields that differ; the
+entries, those with equal diffs merged; the command that accepts them.
 
 Rules:
 - a digest matches the body from which it was computed; keys that differ and have only a
@@ -20,6 +20,7 @@ Rules:
 
 from dataclasses import dataclass, replace
 from difflib import unified_diff
+from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from everyorder.harness.base.place import Place
@@ -214,11 +215,11 @@ def header_diffs(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
     return [(name, diff([*old[name]], [*new[name]])) for name in comparison.fields]
 
 
-def headline(comparison: Comparison, flag: str) -> str:
-    """Return one line: verdict, first key, counts, and the flag that accepts it."""
+def headline(comparison: Comparison) -> str:
+    """Return one line: verdict, first key and counts."""
     if comparison.expected is None:
         count = len(comparison.missing)
-        return f"nothing is expected yet ({_entries(count)}); {flag} accepts it"
+        return f"nothing is expected yet ({_entries(count)})"
     parts = [
         f"{len(keys)} {word}"
         for word, keys in (
@@ -233,16 +234,34 @@ def headline(comparison: Comparison, flag: str) -> str:
     ordered = comparison.found.ordered
     first = f", first {keys[0].text(ordered=ordered)}" if keys else ""
     what = f"{', '.join(parts)} of {_entries(total)}{first}" if keys else "the header"
-    return f"not as expected: {what}; {flag} accepts it"
+    return f"not as expected: {what}"
 
 
-def explain(comparison: Comparison, flag: str) -> str:
-    """Return the whole text without a final newline; empty if all is as expected."""
+def explain(comparison: Comparison, name: str, command: str, *, width: int = 80) -> str:
+    """Return what differs, and the command that accepts it; "" if nothing does.
+
+    `name` is that of the expect file, or of the scenario.
+    """
     if comparison.passed:
         return ""
-    lines = [headline(comparison, flag)]
+    head = f"{name}: {headline(comparison)}"
+    lines = wrap(
+        head,
+        width,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(
+        [*lines, *_differences(comparison), "accept it:", f"    {command}"]
+    )
+
+
+def _differences(comparison: Comparison) -> list[str]:
+    """Return the parts that differ, as indented lines."""
     if comparison.expected is None:
-        return lines[0]
+        return []
+    lines: list[str] = []
     if comparison.cause:
         lines.append(f"  cause: {comparison.cause}; the registry may be as before")
     for name, differing in header_diffs(comparison):
@@ -258,7 +277,7 @@ def explain(comparison: Comparison, flag: str) -> str:
         lines.append(
             f"  ... and {_entries(count)} that differ in {len(rest)} other ways"
         )
-    return "\n".join(lines)
+    return lines
 
 
 def _names(keys: tuple[Key, ...], comparison: Comparison) -> str:

@@ -141,6 +141,13 @@ class Store:
         )
         return tuple(sorted(file.as_posix().removesuffix(suffix) for file in files))
 
+    def title(self, comparison: Comparison) -> str:
+        """Return the place of what is expected: a file, or an argument."""
+        scenario = comparison.found.scenario
+        if comparison.place is None:
+            return self.name(scenario)
+        return f"{scenario}, by its argument expect="
+
     def stale(self, known: Iterable[str]) -> tuple[str, ...]:
         """Return the scenarios that have a file and are not in `known`, sorted."""
         alive = set(known)

@@ -34,6 +34,7 @@ from typing import IO, Any, NamedTuple, NoReturn, Protocol
 
 from everyorder.harness.base.errors import ProcessError
 from everyorder.harness.engine import progress
+from everyorder.harness.processes.excerpt import Excerpt
 from everyorder.harness.processes.fork import (
     CAN_FORK,
     end_with_parent,
@@ -76,10 +77,14 @@ class Parent(Protocol):
 
 
 class ChildProcess(Protocol):
-    """A child, in the view of its parent.  `cells` is its progress."""
+    """A child, in the view of its parent.  `cells` is its progress.
+
+    `excerpt` limits what is printed of its output, where the parent prints it.
+    """
 
     cells: memoryview
     pid: int
+    excerpt: Excerpt | None
 
     def send(self, request: object) -> None:
         """Send a request; a child that has ended is ignored."""
@@ -138,7 +143,9 @@ def wait(children: Iterable[ChildProcess], seconds: float) -> None:
 
 
 class ForkedChild:
-    """A forked child."""
+    """A forked child; it prints everything, or an `excerpt`."""
+
+    excerpt: Excerpt | None
 
     def __init__(self, main: Main, arguments: tuple[Any, ...]) -> None:
         self._memory = mmap(-1, progress.BYTES)
@@ -150,6 +157,7 @@ class ForkedChild:
         (out, out_end), (err, err_end), (stack, stack_end) = pipes[3:]
         self._line, self._trace = PipeEnd(up, down), stack
         self._printed = {out: ("stdout", b""), err: ("stderr", b"")}
+        self.excerpt: Excerpt | None = None
         self._open = {up, down, life, stack, out, err}
         ends = _Ends(up_end, down_end, life_end, out_end, err_end, stack_end)
         for source in (up, out, err, stack):
@@ -288,8 +296,11 @@ class ForkedChild:
         self._printed[source] = (name, text[whole:])
         if whole:
             stream: IO[str] | None = getattr(sys, name)
+            shown = text[:whole].decode(errors="replace")
+            if self.excerpt is not None:
+                shown = self.excerpt.shown(shown)
             if stream is not None:
-                stream.write(text[:whole].decode(errors="replace"))
+                stream.write(shown)
                 stream.flush()
 
 

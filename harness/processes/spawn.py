@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 from everyorder.harness.engine import progress
+from everyorder.harness.processes.excerpt import Excerpt
 from everyorder.harness.processes.fork import exit_text
 
 # As for a forked child: a child that should end has no work left.
@@ -30,6 +31,8 @@ class SpawnedChild:
         self.cells = memoryview(memory).cast("B").cast("Q")
         self._line, theirs = context.Pipe()
         self._closed = False
+        # Its output is that of its parent's own streams.
+        self.excerpt: Excerpt | None = None
         self._process = context.Process(
             target=_run_child, args=(main, theirs, memory, arguments), daemon=True
         )

@@ -166,14 +166,8 @@ class ExploringProcess(Verifier):
             return replace(against_nothing, place=report.place, inline=inline)
 
     def _mismatch(self, comparison: Comparison, item: pytest.Item) -> str:
-        if comparison.place is None:
-            name = self.store.name(comparison.found.scenario)
-        else:
-            name = f"{comparison.found.scenario}, by its argument expect="
-        return (
-            f"{name}: {explain(comparison, '--everyorder-update')}\n"
-            f"    pytest {shlex.quote(item.nodeid)} --everyorder-update"
-        )
+        command = f"pytest {shlex.quote(item.nodeid)} --everyorder-update"
+        return explain(comparison, self.store.title(comparison), command)
 
     def _record(
         self,

@@ -19,6 +19,7 @@ Rules:
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from html import escape
+from shlex import quote
 
 from everyorder.harness.engine.protocol import State, state_of
 from everyorder.harness.report.observation import sections, whole_text
@@ -215,7 +216,7 @@ def states_html(report: Report, scenario: str, allowance: Allowance) -> str:
             body = f"<p>as {_link(report, scenario, first)}</p>"
         parts.append(_state(report, scenario, state, body, failing.get(state, [])))
     if omitted:
-        command = f"everyorder show {report.scenario} --state 1,2"
+        command = f"everyorder show {quote(report.scenario)} --state 1,2"
         parts.append(
             f'<p class="soft">{omitted:,} more states were explored and are not on '
             f"this page; <code>{escape(command)}</code> prints one.</p>"

@@ -144,7 +144,7 @@ def test_a_damaged_file(accepted: Project) -> None:
     assert result.exit_code == exits.CHANGED
     assert "expect/scenarios/test_sound/sound.txt:1: " in result.output
     command = "everyorder review --accept scenarios/test_sound/sound"
-    assert f"in its place: {command}\n" in result.output
+    assert f"in its place:\n    {command}\n" in result.output
     assert "--everyorder-update" not in result.output
 
 

@@ -432,8 +432,10 @@ def test_expectations_in_the_source_and_none_at_all(project: Project) -> None:
     assert gate.exit_code == exits.CHANGED
     assert (
         "scenarios/test_sound/inline, by its argument expect=: not as expected: 1 "
-        "changed of 2 entries, first {1}; everyorder review --accept "
-        "scenarios/test_sound/inline accepts it\n"
+        "changed\n  of 2 entries, first {1}\n"
+    ) in gate.output
+    assert (
+        "\naccept it:\n    everyorder review --accept scenarios/test_sound/inline\n"
     ) in gate.output
     # A file that was used before `expect=` is stale.
     for name in ("free", "inline"):
@@ -577,7 +579,7 @@ def test_a_file_of_an_older_format_can_be_replaced(accepted: Project) -> None:
     assert (
         "\nexpect/scenarios/test_sound/sound.txt:1: this is not format 3; the line "
         "reads 'everyorder expect file, format 1'. Write what is observed now in its "
-        "place: everyorder review --accept scenarios/test_sound/sound\n"
+        "place:\n    everyorder review --accept scenarios/test_sound/sound\n"
     ) in accepted.run("gate", "sound").output
     assert accepted.run("review", "--accept", "sound").exit_code == exits.OK
     assert path.read_text() == before

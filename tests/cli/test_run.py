@@ -1,8 +1,10 @@
 import json
+import re
 
 import pytest
 
 from everyorder.harness.cli import command as exits
+from everyorder.harness.cli.runner import MOST_PRINTED
 from tests.cli.conftest import Project, plain
 
 BRIEF = """\
@@ -322,7 +324,7 @@ def test_a_module_that_ends_the_process_is_told(project: Project) -> None:
     assert "\n3 scenarios: 1 pinned, 1 holding, 1 crashed; " in result.output
 
 
-def test_what_steps_print_is_printed(project: Project) -> None:
+def test_the_first_lines_that_steps_print_are_printed(project: Project) -> None:
     project.scenarios(
         "talks",
         "import os\n"
@@ -331,7 +333,17 @@ def test_what_steps_print_is_printed(project: Project) -> None:
         "def loud(r):\n    os.system('echo loud')\n    return shown(r)\n"
         "talks = Scenario(add('a'), create=list, observe=loud)\n",
     )
-    assert project.run("run", "talks").output.startswith("loud\nloud\n")
+    output = project.run("run", "talks").output
+    assert output.startswith("loud\n" * MOST_PRINTED)
+    match = re.search(
+        r"^\.\.\. ([\d,]+) more lines printed by scenarios/test_talks/talks; "
+        r"--in-process prints all$",
+        output,
+        re.MULTILINE,
+    )
+    assert match is not None
+    assert output.count("loud\n") == MOST_PRINTED
+    assert int(match[1].replace(",", "")) > 1_000
 
 
 SURROGATES = r"""

@@ -98,8 +98,8 @@ def test_another_chain_is_named_as_the_cause() -> None:
         "the normalisers have changed, from mask, version 1 to mask, version 2"
     )
     assert not comparison.divisible
-    assert explain(comparison, "FLAG").split("\n")[:2] == [
-        "not as expected: 1 changed of 2 entries, first {1}; FLAG accepts it",
+    assert explain(comparison, "FILE", "COMMAND").split("\n")[:2] == [
+        "FILE: not as expected: 1 changed of 2 entries, first {1}",
         "  cause: the normalisers have changed, from mask, version 1 to mask, version "
         "2; the registry may be as before",
     ]
