@@ -353,7 +353,7 @@ class BadSetting(HarnessError, ValueError):
     BadFile: {source} cannot be parsed: {reason}
     WrongType: {source}: {key} has to be {wanted}
     UnknownSetting: {source}: [{table}] has no setting {key!r}[[; did you mean
-        {near!r: or }?||. Settings are options of the commands, without their dashes.]]
+        {near!r: or }?||. Settings are options that explore, without their dashes.]]
     """
 
 

@@ -21,9 +21,11 @@ Rules:
 When you add a code, add its sentence to `GATE`: help texts and messages print it.
 """
 
+import json
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -183,6 +185,28 @@ path_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, and nothing else."
 )
+
+
+Emit: TypeAlias = Callable[[object], None]
+
+
+@contextmanager
+def json_output(as_json: bool) -> Iterator[Emit]:
+    """Context: with `as_json`, standard output has only what the function prints.
+
+    Modules, fixtures and steps print to standard error.
+    """
+    stdout = sys.stdout
+
+    def emit(value: object) -> None:
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+        click.echo(text, file=stdout)
+
+    if not as_json:
+        yield emit
+        return
+    with redirect_stdout(sys.stderr):
+        yield emit
 
 
 def console(*, to_stderr: bool = False) -> "Console":

@@ -93,7 +93,9 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name; read the project's settings."""
         name, command, rest = super().resolve_command(ctx, args)
-        if name in CONFIGURABLE:
+        # Help and completion work whatever a file says.
+        is_asking = ctx.resilient_parsing or {"-h", "--help"} & {*rest}
+        if name in CONFIGURABLE and not is_asking:
             _configure(ctx, name)
         return name, command, rest
 
@@ -114,17 +116,13 @@ def _configure(ctx: click.Context, name: str) -> None:
     Raises:
         BadSetting: a setting is wrong.
     """
-    from everyorder.harness.cli.settings import option_names, read_settings
+    from everyorder.harness.cli.settings import read_settings
 
     settings = read_settings(Path.cwd())
     ctx.obj = settings
-    if settings.file is None:
-        return
     if settings.options or settings.of_commands:
         commands = {each: _import_command(each) for each in CONFIGURABLE}
-        settings.check(
-            {each: option_names(command) for each, command in commands.items()}
-        )
+        settings.check(commands)
         ctx.default_map = {name: settings.for_command(commands[name])}
 
 

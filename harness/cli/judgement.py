@@ -5,12 +5,10 @@ is not compared, and neither is one that skips itself; one that was explored wit
 options of the user may reach fewer states, so its stale entries are not reported.
 
 A command may collect a part of the project. So a file is stale only if its module was
-collected and no scenario of it has the name, or if the module no longer exists or does
-not define the name.
+collected and no scenario of it has the name, or if the module no longer exists.
 """
 
-import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -25,7 +23,7 @@ from everyorder.harness.cli.command import (
     STALE,
     VERDICT_CODES,
 )
-from everyorder.harness.collection.tasks import Listing, Outcome
+from everyorder.harness.collection.tasks import Listing, Outcome, TaskResult
 from everyorder.harness.expectations import (
     Comparison,
     Document,
@@ -34,7 +32,6 @@ from everyorder.harness.expectations import (
     explain,
 )
 from everyorder.harness.exploration.paths import file_of, is_below
-from everyorder.harness.exploration.uncollected import statements_of
 from everyorder.harness.report import render
 from everyorder.harness.report.text import plural
 from everyorder.harness.report.verdict import Report, Unexplored
@@ -57,6 +54,8 @@ class Judgement:
     skipped: bool = False
     # The scenario has `expect=False`.
     uncompared: bool = False
+    # FILE:LINE as far as known.
+    where: str = ""
 
     @property
     def is_expected(self) -> bool:
@@ -81,7 +80,8 @@ def judge(
         if not outcome.failed:
             return Judgement(outcome.scenario, OK, outcome.reason, skipped=True)
         code = FAILURE_CODES[outcome.verdict]
-        return Judgement(outcome.scenario, code, outcome.render())
+        text = outcome.render(width=width)
+        return Judgement(outcome.scenario, code, text, where=outcome.where)
     if not outcome.passed:
         code = VERDICT_CODES[outcome.verdict]
         return Judgement(outcome.scenario, code, render(outcome, width=width))
@@ -147,70 +147,53 @@ def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
     """Return the judgements of modules that could not be loaded."""
     codes = {**FAILURE_CODES, "failed": NOT_LOADED}
     return [
-        Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
+        Judgement(each.scenario, codes[each.verdict], each.render(), where=each.where)
+        for each in broken
     ]
 
 
 def stale_files(
-    store: Store, listing: Listing, outcomes: Sequence[Outcome] = ()
+    store: Store, listing: Listing, results: Mapping[int, TaskResult] | None = None
 ) -> tuple[str, ...]:
     """Return the paths of expect files that no scenario uses, sorted.
 
-    Of a test that explores, a file is stale only if the test passed without it.
+    Only files of modules that were collected, or that no longer exist, can be stale. Of
+    a test, a file is stale only if the test passed without it; one without the fixture
+    may ask for it while it runs.
     """
     if listing.deselected:
         return ()
-    # A scenario with `expect=` has no file; the outcome says so.
+    results = results or {}
+    outcomes = [each for result in results.values() for each in result.outcomes]
     reports = [each for each in outcomes if isinstance(each, Report)]
+    # A scenario with `expect=` has no file; the outcome says so.
     fileless = {each.scenario for each in reports if each.expect is not None}
-    explored = {each.scenario for each in reports}
-    used = explored | {task.path for task in listing.tasks if not task.is_test}
-    failed = {each.scenario for each in outcomes if isinstance(each, Unexplored)}
-    failed |= {each.scenario for each in reports if not each.passed}
-    spared = [
-        task.path
-        for task in listing.tasks
-        if task.is_test
-        and (not outcomes or any(is_below(name, task.path) for name in failed))
-    ]
+    scenarios = {task.path for task in listing.tasks if not task.is_test}
+    used = scenarios.union(each.scenario for each in reports)
+    spared = [*listing.others]
+    for index, task in enumerate(listing.tasks):
+        result = results.get(index)
+        if task.is_test and (result is None or result.failed or _has_skipped(result)):
+            spared.append(task.path)
     return tuple(
         name
         for name in store.stale(used - fileless)
         if name in fileless
         or not (
             any(is_below(name, base) for base in spared)
-            or _may_exist(name, listing.root, listing.unknown, listing.loaded)
+            or _is_unknown(name, listing.root, listing.loaded)
         )
     )
 
 
-def _may_exist(
-    name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
-) -> bool:
+def _has_skipped(result: TaskResult) -> bool:
+    return any(isinstance(each, Unexplored) for each in result.outcomes)
+
+
+def _is_unknown(name: str, root: Path, loaded: Collection[str]) -> bool:
     """Return True if a module that was not collected may have the scenario."""
-    file, rest = file_of(name, root)
-    if file is None:
-        return False
-    source = file.relative_to(root).as_posix()
-    if source in loaded:
-        return False
-    return source in unknown or not rest or _defines(file, rest[0])
-
-
-def _defines(file: Path, name: str) -> bool:
-    """Return True if a file has a variable, function or class of that name."""
-    plain = name.partition("[")[0]
-    body = statements_of(file)
-    if body is None:
-        return True
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    names = {each.name for each in body if isinstance(each, kinds)}
-    assigning = (ast.Assign, ast.AnnAssign)
-    assigned = (each for each in body if isinstance(each, assigning))
-    nodes = (node for each in assigned for node in ast.walk(each))
-    stored = (node for node in nodes if isinstance(node, ast.Name))
-    names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
-    return any(plain == each or plain.startswith(f"{each}-") for each in names)
+    file, _ = file_of(name, root)
+    return file is not None and file.relative_to(root).as_posix() not in loaded
 
 
 def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:

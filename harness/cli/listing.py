@@ -10,8 +10,13 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from everyorder.harness.cli.command import FAILED, OK, json_option, paths_argument
-from everyorder.harness.cli.machine_output import print_json
+from everyorder.harness.cli.command import (
+    FAILED,
+    OK,
+    json_option,
+    json_output,
+    paths_argument,
+)
 from everyorder.harness.cli.runner import Runner, load_scenarios
 from everyorder.harness.cli.settings import default_paths
 from everyorder.harness.collection.tasks import ExploreOptions, Listing, Task
@@ -34,11 +39,12 @@ def list_(paths: tuple[str, ...], as_json: bool) -> None:
       everyorder list
       everyorder list tests/plugins --json
     """
-    with Runner(ExploreOptions(), default=default_paths()) as runner:
+    runner = Runner(ExploreOptions(), default=default_paths())
+    with json_output(as_json) as emit, runner:
         listing = load_scenarios(runner, paths, silent=as_json)
-    if as_json:
-        print_json(data_of(listing))
-    else:
+        if as_json:
+            emit(data_of(listing))
+    if not as_json:
         for task in listing.tasks:
             click.echo(f"{task.path}  {_size(task)}")
         for broken in listing.broken:

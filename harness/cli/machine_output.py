@@ -1,4 +1,4 @@
-"""Results for other programs: JSON, JUnit XML, and annotations of GitHub.
+"""Results of `gate` for other programs: JSON, JUnit XML, and annotations of GitHub.
 
 The formats are those of https://github.com/testmoapp/junitxml and
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands.
@@ -9,29 +9,23 @@ Rules:
 - an annotation is one line: percent signs and ends of lines are encoded.
 """
 
-import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 from xml.etree import ElementTree as ET
-
-import click
 
 from everyorder.harness.base.errors import FileError
 from everyorder.harness.cli.command import GATE, OK
 from everyorder.harness.cli.judgement import Judgement
 from everyorder.harness.collection.tasks import Task
-from everyorder.harness.exploration.uncollected import assigned_lines
+from everyorder.harness.exploration.paths import is_below
 
 # Control characters that XML 1.0 excludes, halves of surrogate pairs included.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-
-
-def print_json(value: object) -> None:
-    """Print a value as JSON."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def judgement_data(judgement: Judgement) -> dict[str, Any]:
@@ -44,6 +38,18 @@ def judgement_data(judgement: Judgement) -> dict[str, Any]:
         "compared": not judgement.uncompared,
         "text": judgement.text,
     }
+
+
+def prepare_junit(file: Path) -> None:
+    """Create the folder of a report: fail before the exploration, not after it.
+
+    Raises:
+        FileError: the file cannot be written.
+    """
+    with _writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_dir():
+            raise IsADirectoryError("it is a folder")
 
 
 def write_junit(file: Path, judgements: Sequence[Judgement]) -> None:
@@ -74,11 +80,23 @@ def write_junit(file: Path, judgements: Sequence[Judgement]) -> None:
             failure.text = _xml(each.text)
     suites = ET.Element("testsuites")
     suites.append(suite)
-    pending = file.with_name(f"{file.name}.new")
+    with _writing(file):
+        handle, name = mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        pending = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as opened:
+                ET.ElementTree(suites).write(opened, "utf-8", xml_declaration=True)
+            pending.chmod(0o644)
+            os.replace(pending, file)
+        finally:
+            pending.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    """Context: turn errors of the system into `FileError`."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        ET.ElementTree(suites).write(pending, encoding="utf-8", xml_declaration=True)
-        os.replace(pending, file)
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(
@@ -96,25 +114,39 @@ def wants_annotations() -> bool:
 
 
 def annotation_lines(
-    judgements: Iterable[Judgement], tasks: Iterable[Task]
+    judgements: Iterable[Judgement], tasks: Sequence[Task], root: Path
 ) -> list[str]:
-    """Return a command of GitHub for each failure, at the line of its scenario."""
-    by_path = {task.path: task for task in tasks}
+    """Return a command of GitHub for each failure, at the line of its scenario.
+
+    Files are relative to the folder that GitHub has checked out.
+    """
+    base = os.environ.get("GITHUB_WORKSPACE") or str(root)
     lines = []
     for each in judgements:
         if each.code == OK:
             continue
         title = f"{each.scenario}: {GATE[each.code]}"
         fields = [f"title={_encoded(title, in_field=True)}"]
-        task = by_path.get(each.scenario)
-        if task is not None:
-            fields.insert(0, f"file={_encoded(task.subject.source, in_field=True)}")
-            name = task.node.partition("::")[2]
-            line = None if task.file is None else assigned_lines(task.file).get(name)
-            if line is not None:
-                fields.insert(1, f"line={line}")
+        source, line = _place(each, tasks)
+        if line:
+            fields.insert(0, f"line={line}")
+        if source:
+            file = os.path.relpath(root / source, base)
+            fields.insert(0, f"file={_encoded(file, in_field=True)}")
         lines.append(f"::error {','.join(fields)}::{_encoded(each.text)}")
     return lines
+
+
+def _place(judgement: Judgement, tasks: Sequence[Task]) -> tuple[str, str]:
+    """Return file and line of a judgement, as far as they are known."""
+    source, _, line = judgement.where.partition(":")
+    if line.isdigit():
+        return source, line
+    for task in tasks:
+        names = (task.path, task.node)
+        if judgement.scenario in names or is_below(judgement.scenario, task.path):
+            return task.subject.source, "" if task.line is None else str(task.line)
+    return source, ""
 
 
 def _encoded(text: str, *, in_field: bool = False) -> str:

@@ -22,9 +22,9 @@ from everyorder.harness.cli.command import (
     OK,
     console,
     json_option,
+    json_output,
     path_option,
 )
-from everyorder.harness.cli.machine_output import print_json
 from everyorder.harness.report.summary_table import duration
 from everyorder.harness.report.text import plural
 from everyorder.harness.tools.imports import (
@@ -139,10 +139,12 @@ def imports(
     )
     if chosen:
         question = question.only(chosen)
-    with _progress(to_stderr=as_json) as report_progress:
-        report = question.explore(jobs=jobs, tell=report_progress)
+    with json_output(as_json) as emit:
+        with _progress(to_stderr=as_json) as report_progress:
+            report = question.explore(jobs=jobs, tell=report_progress)
+        if as_json:
+            emit({"verdict": report.verdict, **asdict(report)})
     if as_json:
-        print_json({"verdict": report.verdict, **asdict(report)})
         raise SystemExit(OK if report.passed else FAILED)
     screen = console()
     screen.print(table(report))

@@ -22,8 +22,13 @@ import click
 import pytest
 
 from everyorder.harness.base.errors import CannotReplay, HarnessError, NotFound
-from everyorder.harness.cli.command import FAILED, OK, json_option, paths_argument
-from everyorder.harness.cli.machine_output import print_json
+from everyorder.harness.cli.command import (
+    FAILED,
+    OK,
+    json_option,
+    json_output,
+    paths_argument,
+)
 from everyorder.harness.cli.run import effort_of
 from everyorder.harness.cli.settings import default_paths
 from everyorder.harness.collection.here import at_scenario
@@ -151,16 +156,17 @@ def replay(
         if as_json:
             operations_data = [asdict(each) for each in played]
             data = {"scenario": texts.scenario, "operations": operations_data}
-            print_json({**data, "wrong": lines})
+            emit({**data, "wrong": lines})
         else:
             click.echo("\n".join(lines or ["nothing is wrong with this history"]))
         return not lines
 
-    if scenario_tag(TEXTS.digest) == tag_of(replay_id):
-        check_installed()
-        is_fine = play_on(TEXTS, TorchSystem)
-    else:
-        is_fine = _at_scenario_of_id(replay_id, paths, play_on)
+    with json_output(as_json) as emit:
+        if scenario_tag(TEXTS.digest) == tag_of(replay_id):
+            check_installed()
+            is_fine = play_on(TEXTS, TorchSystem)
+        else:
+            is_fine = _at_scenario_of_id(replay_id, paths, play_on)
     raise SystemExit(OK if is_fine else FAILED)
 
 
@@ -395,7 +401,12 @@ def show(name: str, state: str | None, table: bool, trace: bool, as_json: bool) 
     if "::" in name and not name.partition("::")[0].endswith(".py"):
         if state is not None or trace:
             raise click.UsageError("--state and --trace need a scenario")
-        _print_texts(_operator_texts(name, table), as_json=as_json)
+        with json_output(as_json) as emit:
+            texts = _operator_texts(name, table)
+            if as_json:
+                emit({"observed": dict(texts)})
+        if not as_json:
+            _print_texts(texts)
         return
 
     def show_state(scenario: Scenario) -> None:
@@ -413,13 +424,11 @@ def show(name: str, state: str | None, table: bool, trace: bool, as_json: bool) 
                 shown = _inside_texts(scenario, system, table=table, trace=trace)
             else:
                 shown = list(sections(_answer(texts, system.observe)))
-            _print_texts(
-                shown,
-                as_json=as_json,
-                scenario=texts.scenario,
-                steps=list(texts.steps),
-                done=lines,
-            )
+            if as_json:
+                data = {"scenario": texts.scenario, "steps": list(texts.steps)}
+                emit({**data, "done": lines, "observed": dict(shown)})
+            else:
+                _print_texts(shown)
             for step in reversed(list(handles)):
                 handle = handles.pop(step)
                 _answer(texts, partial(system.undo, step, handle))
@@ -440,7 +449,9 @@ def show(name: str, state: str | None, table: bool, trace: bool, as_json: bool) 
         path_of_test = task.path if task.is_test and task.path != name else ""
         return [items_of(session)[task.node]]
 
-    at_scenario(Selection((name,), default_paths()), candidates, chooses, show_state)
+    selection = Selection((name,), default_paths())
+    with json_output(as_json) as emit:
+        at_scenario(selection, candidates, chooses, show_state)
 
 
 def _inside_texts(
@@ -520,13 +531,7 @@ def _do_steps(
     return lines, handles
 
 
-def _print_texts(
-    texts: Sequence[tuple[str, str]], *, as_json: bool, **data: object
-) -> None:
-    """Print titles and texts; as JSON with more data."""
-    if as_json:
-        print_json({**data, "observed": dict(texts)})
-        return
+def _print_texts(texts: Sequence[tuple[str, str]]) -> None:
     for title, text in texts:
         click.echo(f"-- {title or 'observed'}")
         click.echo(text if text.endswith("\n") else f"{text}\n", nl=False)

@@ -17,12 +17,11 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
 from everyorder.harness.base.errors import NotFound
-from everyorder.harness.cli import machine_output
 from everyorder.harness.cli.changes import (
     ReviewChange,
     changes,
@@ -34,6 +33,7 @@ from everyorder.harness.cli.command import (
     OK,
     console,
     json_option,
+    json_output,
     paths_argument,
 )
 from everyorder.harness.cli.judgement import (
@@ -123,68 +123,88 @@ def review(
     error = forbidden()
     if error is not None:
         raise error
-    if saved:
-        from everyorder.harness.collection.here import root_here
-
-        store = Store(root_here())
-        judgements = judge_saved(store)
-        stale: tuple[str, ...] = ()
-        broken: tuple[Unexplored, ...] = ()
-        _check_names(accept, store.saved())
-    else:
-        with Runner(ExploreOptions(), jobs=jobs, default=default_paths()) as runner:
-            listing = load_scenarios(runner, paths, silent=as_json)
-            store = Store(listing.root)
-            stale = stale_files(store, listing) if not paths else ()
-            has_tests = any(task.is_test for task in listing.tasks)
-            if not listing.broken and not has_tests:
-                # A module that does not load, or a test, may have the name.
-                _check_names(accept, (*listing.paths, *stale))
-            results = runner.explore(listing.tasks, console(to_stderr=as_json))
-            outcomes = outcomes_of(listing.tasks, results)
-            if not paths:
-                stale = stale_files(store, listing, outcomes)
-            if not listing.broken and has_tests:
-                names = [each.scenario for each in outcomes]
-                _check_names(accept, (*names, *listing.paths, *stale))
-        judgements = [judge(each, store) for each in outcomes]
-        broken = listing.broken
-    obstacles = _obstacles(judgements, broken)
-    if not as_json:
-        _print_obstacles(obstacles, judgements, store)
-    offered = changes(judgements, stale)
-    saved_names = (
-        _save(store, judgements, everything=not paths and not broken, silent=as_json)
-        if save
-        else []
-    )
-    if accept:
-        _check_ids(accept, offered, (*store.scenarios(), *_names(offered)))
-        parts = [_accepted_part(each, accept) for each in offered]
-        accepted = [each for each in parts if each.parts]
-    elif as_json or not offered:
-        accepted = []
-    elif sys.stdin.isatty() and sys.stdout.isatty() and not save:
-        accepted = decide(offered, full=full)
-    else:
-        _print_questions(offered, full=full, saved=save or saved)
-        raise SystemExit(FAILED)
-    left = sum(each not in accepted for each in offered)
-    touched = _write(store, accepted, judgements) if accepted else {}
-    if as_json:
-        machine_output.print_json(
-            {
-                "accepted": [_change_data(each) for each in accepted],
-                "left": [_change_data(e) for e in offered if e not in accepted],
-                "not_to_be_accepted": obstacles,
-                "files": {**dict.fromkeys(saved_names, "saved"), **touched},
-            }
+    with json_output(as_json) as emit:
+        subject = _saved(accept) if saved else _explored(paths, accept, jobs, as_json)
+        store, judgements, broken, stale = subject
+        obstacles = _obstacles(judgements, broken)
+        if not as_json:
+            _print_obstacles(obstacles, judgements, store)
+        offered = changes(judgements, stale)
+        saved_names = (
+            _save(
+                store, judgements, everything=not paths and not broken, silent=as_json
+            )
+            if save
+            else []
         )
-    elif not offered:
-        click.echo(f"nothing to review: {_as_expected(judgements)} as expected")
-    else:
-        _print_written(touched, len(accepted), left)
-    raise SystemExit(FAILED if left or obstacles else OK)
+        if accept:
+            _check_ids(accept, offered, (*store.scenarios(), *_names(offered)))
+            parts = [_accepted_part(each, accept) for each in offered]
+            accepted = [each for each in parts if each.parts]
+        elif as_json or not offered:
+            accepted = []
+        elif sys.stdin.isatty() and sys.stdout.isatty() and not save:
+            accepted = decide(offered, full=full)
+        else:
+            _print_questions(offered, full=full, saved=save or saved)
+            raise SystemExit(FAILED)
+        left = sum(each not in accepted for each in offered)
+        touched = _write(store, accepted, judgements) if accepted else {}
+        if as_json:
+            emit(
+                {
+                    "accepted": [_change_data(each) for each in accepted],
+                    "left": [_change_data(e) for e in offered if e not in accepted],
+                    "not_to_be_accepted": obstacles,
+                    "files": {**dict.fromkeys(saved_names, "saved"), **touched},
+                }
+            )
+        elif not offered:
+            click.echo(f"nothing to review: {_as_expected(judgements)} as expected")
+        else:
+            _print_written(touched, len(accepted), left)
+        raise SystemExit(FAILED if left or obstacles else OK)
+
+
+_Subject: TypeAlias = tuple[
+    Store, list[Judgement], tuple[Unexplored, ...], tuple[str, ...]
+]
+
+
+def _saved(accept: Sequence[str]) -> _Subject:
+    """Return the store and the judgements of what was saved."""
+    from everyorder.harness.collection.here import root_here
+
+    store = Store(root_here())
+    judgements = judge_saved(store)
+    _check_names(accept, store.saved())
+    return store, judgements, (), ()
+
+
+def _explored(
+    paths: tuple[str, ...], accept: Sequence[str], jobs: int | None, as_json: bool
+) -> _Subject:
+    """Explore; return the store, judgements, broken modules and stale files."""
+    with Runner(ExploreOptions(), jobs=jobs, default=default_paths()) as runner:
+        listing = load_scenarios(runner, paths, silent=as_json)
+        store = Store(listing.root)
+        stale = stale_files(store, listing) if not paths else ()
+        has_tests = any(task.is_test for task in listing.tasks)
+        if not listing.broken and not has_tests:
+            # A module that does not load, or a test, may have the name.
+            _check_names(accept, (*listing.paths, *stale))
+        results = runner.explore(listing.tasks, console(to_stderr=as_json))
+    outcomes = outcomes_of(listing.tasks, results)
+    if not paths:
+        stale = stale_files(store, listing, results)
+    if not listing.broken and has_tests:
+        names = [each.scenario for each in outcomes]
+        _check_names(accept, (*names, *listing.paths, *stale))
+    partial_ones = {name for each in results.values() for name in each.partial}
+    judgements = [
+        judge(each, store, partial=each.scenario in partial_ones) for each in outcomes
+    ]
+    return store, judgements, listing.broken, stale
 
 
 def _change_data(change: ReviewChange) -> dict[str, Any]:

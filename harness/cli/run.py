@@ -10,7 +10,7 @@ before that, and scan all loaded modules.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -28,6 +28,7 @@ from everyorder.harness.cli.command import (
     console,
     exit_code_table,
     json_option,
+    json_output,
     paths_argument,
 )
 from everyorder.harness.cli.runner import (
@@ -42,12 +43,12 @@ from everyorder.harness.collection.tasks import (
     Listing,
     Outcome,
     Task,
+    TaskResult,
 )
 from everyorder.harness.engine import KNOWN_STRATEGIES, parse
 from everyorder.harness.processes.watch import (
     OPERATION_SECONDS,
     SCENARIO_SECONDS,
-    Limits,
     Subject,
 )
 from everyorder.harness.report.verdict import Report, Unexplored
@@ -91,8 +92,7 @@ EXPLORE_FLAGS = (
     click.option(
         "--timeout",
         type=_SECONDS,
-        default=SCENARIO_SECONDS,
-        show_default=True,
+        show_default=f"that of the ini file, else {SCENARIO_SECONDS:g}",
         metavar="SECONDS",
         help="Time limit for each scenario; one that exceeds it is killed and reported "
         "as hung. 0 for no limit.",
@@ -100,8 +100,7 @@ EXPLORE_FLAGS = (
     click.option(
         "--operation-timeout",
         type=_SECONDS,
-        default=OPERATION_SECONDS,
-        show_default=True,
+        show_default=f"that of the ini file, else {OPERATION_SECONDS:g}",
         metavar="SECONDS",
         help="Time limit for each operation (a step, its undo, a use, a look); 0 for "
         "no limit.",
@@ -137,8 +136,8 @@ def _with_runner(command: F, *, compares: bool) -> F:
         budget: float | None,
         steps: int | None,
         jobs: int | None,
-        operation_timeout: float,
-        timeout: float,
+        operation_timeout: float | None,
+        timeout: float | None,
         fail_fast: bool,
         in_process: bool,
         **others: object,
@@ -147,7 +146,8 @@ def _with_runner(command: F, *, compares: bool) -> F:
         runner = Runner(
             replace(effort, compares=compares),
             jobs=jobs,
-            limits=Limits(operation_timeout or None, timeout or None),
+            operation=operation_timeout,
+            scenario=timeout,
             in_process=in_process,
             default=default_paths(),
             fail_fast=fail_fast,
@@ -247,7 +247,7 @@ def run(
       everyorder run --system torch
     """
     _prepare(report)
-    with runner:
+    with json_output(as_json) as emit, runner:
         if system == "torch":
             if paths:
                 raise click.UsageError(
@@ -256,10 +256,26 @@ def run(
             listing = _of_torch()
         else:
             listing = load_scenarios(runner, paths, silent=as_json)
-        outcomes = _outcomes(runner, listing, verbose, as_json=as_json)
-        raise SystemExit(
-            _print_outcomes(outcomes, listing.broken, report, verbose, as_json=as_json)
-        )
+        outcomes, is_whole = _outcomes(runner, listing, as_json=as_json)
+        # A report of a part would look like a report of everything.
+        folder = report if is_whole else None
+        reports = [each for each in outcomes if isinstance(each, Report)]
+        others = [each for each in outcomes if isinstance(each, Unexplored)]
+        others += listing.broken
+        if as_json:
+            from everyorder.harness.report import document_data, write
+
+            if folder is not None:
+                with _writing(folder):
+                    write(folder, reports, others)
+            emit(document_data(reports, others))
+        elif is_whole or reports or others:
+            _print_outcomes(reports, others, folder, verbose)
+        if not is_whole:
+            raise SystemExit(INTERRUPTED)
+    is_fine = all(each.passed for each in reports)
+    is_fine = is_fine and not any(each.failed for each in others)
+    raise SystemExit(OK if is_fine else FAILED)
 
 
 def _prepare(folder: Path | None) -> None:
@@ -270,24 +286,27 @@ def _prepare(folder: Path | None) -> None:
 
 
 def _outcomes(
-    runner: Runner, listing: Listing, verbose: bool, *, as_json: bool
-) -> Sequence[Outcome]:
-    """Return the outcomes; print the finished ones if the user interrupts."""
-    screen = console(to_stderr=as_json)
+    runner: Runner, listing: Listing, *, as_json: bool
+) -> tuple[list[Outcome], bool]:
+    """Return the outcomes, and False if the user interrupted the exploration."""
+    results, is_whole = explore_all(runner, listing, as_json=as_json)
+    return outcomes_of(listing.tasks, results), is_whole
+
+
+def explore_all(
+    runner: Runner, listing: Listing, *, as_json: bool
+) -> tuple[Mapping[int, TaskResult], bool]:
+    """Return the results so far, and False if the user interrupted the exploration."""
     try:
-        results = runner.explore(listing.tasks, screen)
-        _print_left(len(listing.tasks) - len(results), as_json=as_json)
-        return outcomes_of(listing.tasks, results)
+        results = runner.explore(listing.tasks, console(to_stderr=as_json))
     except Interrupted as stopped:
         from everyorder.harness.report.text import plural
 
-        # A report of a part would look like a report of everything.
-        if stopped.finished or listing.broken:
-            finished = outcomes_of(listing.tasks, stopped.finished)
-            _print_outcomes(finished, listing.broken, None, verbose, as_json=as_json)
         done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
-        click.echo(f"interrupted: {done} explored", err=as_json)
-        raise SystemExit(INTERRUPTED) from None
+        click.echo(f"interrupted: {done} explored", err=True)
+        return stopped.finished, False
+    _print_left(len(listing.tasks) - len(results), as_json=as_json)
+    return results, True
 
 
 def _print_left(count: int, *, as_json: bool) -> None:
@@ -327,15 +346,12 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def _print_outcomes(
-    outcomes: Sequence[Outcome],
-    broken: tuple[Unexplored, ...],
+    reports: Sequence[Report],
+    others: Sequence[Unexplored],
     folder: Path | None,
     verbose: bool,
-    *,
-    as_json: bool,
-) -> int:
+) -> None:
     from everyorder.harness.report import (
-        document,
         note_lines,
         notes_of,
         overview,
@@ -347,19 +363,10 @@ def _print_outcomes(
     )
     from everyorder.harness.report.text import wrap_words
 
-    reports = [each for each in outcomes if isinstance(each, Report)]
-    others = [each for each in outcomes if isinstance(each, Unexplored)] + [*broken]
     screen = console()
     width = screen.width
     failed = [each for each in reports if not each.passed]
-    wrong = failed or any(each.failed for each in others)
-    if as_json:
-        if folder is not None:
-            with _writing(folder):
-                write(folder, reports, others)
-        click.echo(document(reports, others), nl=False)
-        return FAILED if wrong else OK
-    if len(outcomes) + len(broken) > 1 or verbose:
+    if len(reports) + len(others) > 1 or verbose:
         screen.print(overview(reports, others, width=width, verbose=verbose))
         click.echo()
     elif reports and not failed:
@@ -377,7 +384,6 @@ def _print_outcomes(
     if folder is not None:
         with _writing(folder):
             click.echo(f"report: {write(folder, reports, others)}")
-    return FAILED if wrong else OK
 
 
 EPILOG = f"""\b
@@ -416,30 +422,33 @@ def gate(
     fewer states may be reached, so stale entries are not reported.
     """
     _prepare(report)
-    with runner:
-        listing = load_scenarios(runner, paths, silent=as_json)
-        screen = console(to_stderr=as_json)
-        results = runner.explore(listing.tasks, screen)
-        _print_left(len(listing.tasks) - len(results), as_json=as_json)
-        outcomes = outcomes_of(listing.tasks, results)
-        is_whole = not paths and len(results) == len(listing.tasks)
-        judgements = _judgements(runner, listing, outcomes, is_whole=is_whole)
-    code = min((each.code for each in judgements if each.code != OK), default=OK)
-    _write_files(report, junit, listing, outcomes, judgements)
-    if as_json:
-        from everyorder.harness.cli.machine_output import judgement_data, print_json
+    if junit is not None:
+        from everyorder.harness.cli.machine_output import prepare_junit
 
-        data = [judgement_data(each) for each in judgements]
-        print_json({"exit_code": code, "meaning": GATE[code], "scenarios": data})
-    else:
-        _print_judgements(listing, outcomes, judgements, code, verbose=verbose)
+        prepare_junit(junit)
+    with json_output(as_json) as emit, runner:
+        listing = load_scenarios(runner, paths, silent=as_json)
+        results, is_whole = explore_all(runner, listing, as_json=as_json)
+        judgements = _judgements(listing, results, are_all=is_whole and not paths)
+        code = min((each.code for each in judgements if each.code != OK), default=OK)
+        outcomes = outcomes_of(listing.tasks, results)
+        if as_json:
+            from everyorder.harness.cli.machine_output import judgement_data
+
+            data = [judgement_data(each) for each in judgements]
+            emit({"exit_code": code, "meaning": GATE[code], "scenarios": data})
+        elif is_whole or judgements:
+            _print_judgements(listing, outcomes, judgements, code, verbose=verbose)
+        if not is_whole:
+            raise SystemExit(INTERRUPTED)
+        _write_files(report, junit, listing, outcomes, judgements)
     raise SystemExit(code)
 
 
 def _judgements(
-    runner: Runner, listing: Listing, outcomes: Sequence[Outcome], *, is_whole: bool
+    listing: Listing, results: Mapping[int, TaskResult], *, are_all: bool
 ) -> "list[Judgement]":
-    """Compare the outcomes; with `is_whole`, report files without a scenario."""
+    """Compare the outcomes; with `are_all`, report files without a scenario."""
     from everyorder.harness.cli.judgement import (
         broken_judgements,
         judge,
@@ -448,15 +457,15 @@ def _judgements(
     )
     from everyorder.harness.expectations import Store
 
-    store = Store(listing.root)
-    width = console().width
+    store, width = Store(listing.root), console().width
+    partial_ones = {name for each in results.values() for name in each.partial}
     judgements = [
-        judge(each, store, partial=runner.effort.is_custom, width=width)
-        for each in outcomes
+        judge(each, store, partial=each.scenario in partial_ones, width=width)
+        for each in outcomes_of(listing.tasks, results)
     ]
     judgements += broken_judgements(listing.broken)
-    if is_whole:
-        judgements += stale_judgements(store, stale_files(store, listing, outcomes))
+    if are_all and len(results) == len(listing.tasks):
+        judgements += stale_judgements(store, stale_files(store, listing, results))
     return judgements
 
 
@@ -480,7 +489,9 @@ def _write_files(
     if junit is not None:
         machine_output.write_junit(junit, judgements)
     if machine_output.wants_annotations():
-        for line in machine_output.annotation_lines(judgements, listing.tasks):
+        for line in machine_output.annotation_lines(
+            judgements, listing.tasks, listing.root
+        ):
             click.echo(line, err=True)
 
 

@@ -96,22 +96,30 @@ class _Work:
     done: int = 0
 
 
+def _chosen(flag: float | None, setting: float | None) -> float | None:
+    """Return the limit of a flag, where 0 is none, else that of the ini file."""
+    return setting if flag is None else flag or None
+
+
 class ChildPool:
     """The children of one command; the end of the context ends all of them.
 
-    `tick` is called several times a second, and may raise.
+    `operation` and `scenario` are limits in seconds, 0 for none; without them those of
+    the project's ini file hold. `tick` is called several times a second, and may raise.
     """
 
     def __init__(
         self,
         effort: ExploreOptions,
-        limits: Limits | None = None,
+        operation: float | None = None,
+        scenario: float | None = None,
         *,
         tick: Callable[[], None] = lambda: None,
         fork: bool = CAN_FORK,
     ) -> None:
         self._effort = effort
-        self._limits = limits or Limits()
+        self._operation, self._scenario = operation, scenario
+        self._limits = Limits()
         self._tick = tick
         self._fork = fork
         self._idle: list[ChildProcess] = []
@@ -130,11 +138,17 @@ class ChildPool:
         self.close()
 
     def close(self) -> None:
-        """End every child: an idle one in good order, a busy one at once."""
-        while self._busy:
-            self._busy.popitem()[0].kill()
-        while self._idle:
-            self._idle.pop().finish()
+        """End every child in good order, so that its fixtures are torn down.
+
+        A busy one is interrupted; one that does not end in time is killed.
+        """
+        children = [*self._busy, *self._idle]
+        for child in self._busy:
+            child.interrupt()
+        self._busy.clear()
+        self._idle.clear()
+        for child in children:
+            child.finish()
 
     def load(self, selection: Selection) -> Listing:
         """Collect the scenarios of a selection, and return their listing.
@@ -154,14 +168,20 @@ class ChildPool:
             del self._busy[child]
             if isinstance(answer, Listing):
                 self._idle.append(child)
-                self._collected = replace(
-                    selection, root=answer.root, config_file=answer.config_file
+                self._collected = replace(selection, deaths=deaths)
+                limits = answer.limits
+                self._limits = Limits(
+                    _chosen(self._operation, limits.operation),
+                    _chosen(self._scenario, limits.scenario),
                 )
                 return answer
             child.kill()
             if isinstance(answer, HarnessError):
                 raise answer
             file, unexplored = answer
+            if file in deaths:
+                reason = "it imports again what ended it"
+                raise ProcessError(code="CannotLoad", reason=reason)
             deaths[file] = unexplored
 
     def _await_listing(
@@ -180,7 +200,7 @@ class ChildPool:
                         "no other answer"
                     )
                     return message
-                module, passed = message, 0.0
+                module, passed = message if message.source else None, 0.0
             now = monotonic()
             last_poll, passed = now, passed + min(now - last_poll, MOST_BETWEEN_POLLS)
             if how is None and passed <= IMPORT_SECONDS:
@@ -231,8 +251,7 @@ class ChildPool:
         child = child or start(serve, self._effort, fork=self._fork)
         self._busy[child] = _Work(index, TimeWatch(child, self._limits))
         child.excerpt = Excerpt(MOST_PRINTED)
-        paths = () if task.file is None else (str(task.file),)
-        child.send(Perform(task, replace(self._collected, paths=paths)))
+        child.send(Perform(task, replace(self._collected, file=task.file)))
         return child
 
     def _poll(self, child: ChildProcess, work: _Work, task: Task) -> TaskResult | None:
@@ -293,8 +312,8 @@ class Runner:
     """The exploration of a command; the end of the context ends its processes.
 
     `jobs` is the number of processes; None uses one for each core if that pays.
-    `default` are the paths of a command without any; `fail_fast` ends the exploration
-    at the first task that fails.
+    `operation` and `scenario` are limits as for `ChildPool`. `default` are the paths of
+    a command without any; `fail_fast` ends the exploration at the first failing task.
     """
 
     def __init__(
@@ -302,14 +321,15 @@ class Runner:
         effort: ExploreOptions,
         *,
         jobs: int | None = None,
-        limits: Limits | None = None,
+        operation: float | None = None,
+        scenario: float | None = None,
         in_process: bool = False,
         default: tuple[str, ...] = (),
         fail_fast: bool = False,
     ) -> None:
         self.effort = effort
         self._jobs = jobs
-        self._limits = limits
+        self._operation, self._scenario = operation, scenario
         self._in_process = in_process
         self._default = default
         self._fail_fast = fail_fast
@@ -322,7 +342,8 @@ class Runner:
             # Interrupts are deferred first, so that they still are while the pool is
             # closed.
             check = self._contexts.enter_context(defer_interrupts())
-            pool = ChildPool(self.effort, self._limits, tick=check)
+            limits = self._operation, self._scenario
+            pool = ChildPool(self.effort, *limits, tick=check)
             self._pool = self._contexts.enter_context(pool)
         return self
 

@@ -13,7 +13,9 @@ comes before a setting.
 
 Rules:
 - the file is the nearest `pyproject.toml` upwards that has the table;
-- an unknown key is an error that names similar ones: a misspelt limit limits nothing.
+- an unknown key is an error that names similar ones: a misspelt limit limits nothing;
+- options that write or accept something are no settings: a project that somebody else
+  wrote decides nothing of that.
 """
 
 import tomllib
@@ -21,13 +23,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import click
 
 from everyorder.harness.base.errors import BadSetting
 
 FILE = "pyproject.toml"
+
+# Options that a file may set, as on the command line.
+NAMES = frozenset(
+    {
+        *("strategy", "budget", "steps", "jobs", "timeout", "operation-timeout"),
+        *("fail-fast", "keep-going", "in-process", "verbose", "full"),
+        *("isolation", "watch", "path"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,54 +47,85 @@ class Settings:
 
     file: Path | None = None
     paths: tuple[str, ...] = ()
-    # Options by their names in Python, for all commands and for each.
+    # Options without their dashes, for all commands and for each.
     options: Mapping[str, Any] = field(default_factory=dict)
     of_commands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def for_command(self, command: click.Command) -> dict[str, Any]:
-        """Return the settings that this command has options for.
+        """Return the settings that this command has options for, by parameters.
 
         Raises:
-            BadSetting: a setting of the command's own table is not one of its options.
+            BadSetting: a setting has a wrong value.
         """
-        names = option_names(command)
-        own = self.of_commands.get(command.name or "", {})
-        for key in own:
-            self._check(key, names, f"tool.everyorder.{command.name}")
-        shared = {key: value for key, value in self.options.items() if key in names}
-        return {**shared, **own}
+        options = options_of(command)
+        values = {**self.options, **self.of_commands.get(command.name or "", {})}
+        return dict(
+            self._converted(key, value, options[key])
+            for key, value in values.items()
+            if key in options
+        )
 
-    def check(self, commands: Mapping[str, Sequence[str]]) -> None:
+    def check(self, commands: Mapping[str, click.Command]) -> None:
         """Check the names of all settings against the options of all commands.
 
         Raises:
-            BadSetting: no command has an option, or no command has the name.
+            BadSetting: no command, or not the command of its table, has an option.
         """
-        names = {name for options in commands.values() for name in options}
+        names = {name for each in commands.values() for name in options_of(each)}
         for key in self.options:
             self._check(key, sorted(names), "tool.everyorder")
-        for name in self.of_commands:
+        for name, table in self.of_commands.items():
             self._check(name, sorted(commands), "tool.everyorder")
+            for key in table:
+                own = sorted(options_of(commands[name]))
+                self._check(key, own, f"tool.everyorder.{name}")
 
     def _check(self, key: str, names: Sequence[str], table: str) -> None:
         if key not in names:
-            near = get_close_matches(key, names, n=2, cutoff=0.6)
+            near = tuple(get_close_matches(key, names, n=2, cutoff=0.6))
             raise BadSetting(
                 code="UnknownSetting",
                 source=str(self.file),
                 table=table,
-                key=key.replace("_", "-"),
-                near=tuple(name.replace("_", "-") for name in near),
+                key=key,
+                near=near,
             )
 
+    def _converted(self, key: str, value: Any, option: click.Option) -> tuple[str, Any]:
+        """Return the parameter and the value of a setting."""
+        assert option.name is not None, "options have names"
+        if option.is_flag:
+            if not isinstance(value, bool):
+                self._refuse(key, "true or false")
+            is_on = value if f"--{key}" in option.opts else not value
+            return option.name, is_on
+        values = value if option.multiple and isinstance(value, list) else [value]
+        if any(isinstance(each, bool | list | dict) for each in values):
+            self._refuse(key, "one value, as on the command line")
+        context = click.Context(click.Command(key))
+        try:
+            converted = [option.type.convert(str(v), option, context) for v in values]
+        except click.BadParameter as error:
+            self._refuse(key, f"as on the command line: {error.message}")
+        if any(each != each for each in converted):  # NaN
+            self._refuse(key, "a number")
+        return option.name, converted if option.multiple else converted[0]
 
-def option_names(command: click.Command) -> list[str]:
-    """Return the options of a command that a file may set, by their names in Python."""
-    return [
-        each.name
+    def _refuse(self, key: str, wanted: str) -> Never:
+        raise BadSetting(
+            code="WrongType", source=str(self.file), key=key, wanted=wanted
+        )
+
+
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command that a file may set, without their dashes."""
+    return {
+        name.removeprefix("--"): each
         for each in command.params
-        if isinstance(each, click.Option) and each.name is not None
-    ]
+        if isinstance(each, click.Option)
+        for name in (*each.opts, *each.secondary_opts)
+        if name.removeprefix("--") in NAMES
+    }
 
 
 def default_paths() -> tuple[str, ...]:
@@ -108,7 +150,8 @@ def read_settings(start: Path) -> Settings:
             raise BadSetting(
                 code="BadFile", source=str(file), reason=str(error)
             ) from None
-        table = document.get("tool", {}).get("everyorder")
+        tool = document.get("tool")
+        table = tool.get("everyorder") if isinstance(tool, dict) else None
         if table is not None:
             return _settings(file, table)
     return Settings()
@@ -119,7 +162,7 @@ def _settings(file: Path, table: Any) -> Settings:
         raise BadSetting(
             code="WrongType", source=str(file), key="everyorder", wanted="a table"
         )
-    values = {key.replace("-", "_"): value for key, value in table.items()}
+    values = dict(table)
     paths = values.pop("paths", [])
     if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
         raise BadSetting(
@@ -129,9 +172,5 @@ def _settings(file: Path, table: Any) -> Settings:
         file,
         tuple(str(file.parent / path) for path in paths),
         {key: value for key, value in values.items() if not isinstance(value, dict)},
-        {
-            key: {name.replace("-", "_"): each for name, each in value.items()}
-            for key, value in values.items()
-            if isinstance(value, dict)
-        },
+        {key: value for key, value in values.items() if isinstance(value, dict)},
     )

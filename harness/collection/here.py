@@ -12,7 +12,11 @@ import pytest
 
 from everyorder.harness.collection.listing import items_of, listing_of
 from everyorder.harness.collection.recorder import Recorder, quiet
-from everyorder.harness.collection.serving import lost, result_of_torch
+from everyorder.harness.collection.serving import (
+    following_of,
+    lost,
+    result_of_torch,
+)
 from everyorder.harness.collection.session import CommandSession
 from everyorder.harness.collection.tasks import (
     ExploreOptions,
@@ -72,7 +76,8 @@ def perform_here(
 
             session.recorder.progress = progress
             if task.node in items:
-                result = session.recorder.perform(items[task.node])
+                item = items[task.node]
+                result = session.recorder.perform(item, following_of(item, items))
             else:
                 result = lost(task, "it no longer exists")
             if not over(index, result):

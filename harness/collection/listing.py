@@ -13,10 +13,7 @@ from everyorder.harness.collection.session import CommandSession, is_exploring
 from everyorder.harness.collection.tasks import Listing, Task, size_of
 from everyorder.harness.exploration.explore_scenario import subject_of
 from everyorder.harness.exploration.paths import path_of
-from everyorder.harness.exploration.uncollected import (
-    assigned_lines,
-    uncollected_scenarios,
-)
+from everyorder.harness.exploration.uncollected import uncollected_scenarios
 from everyorder.harness.processes.watch import Subject
 from everyorder.harness.pytest_plugin.plugin import ScenarioItem
 from everyorder.harness.report.verdict import Unexplored
@@ -66,12 +63,17 @@ def listing_of(session: CommandSession) -> Listing:
     )
     return Listing(
         session.root,
-        session.session.config.inipath,
+        session.recorder.options.limits,
         tuple(chosen),
         tuple(reported),
         tuple(session.skipped.items()),
         frozenset(module.nodeid for module in session.modules),
         frozenset((*session.broken, *session.skipped)),
+        tuple(
+            path_of(item.nodeid)
+            for item in session.session.items
+            if not is_exploring(item)
+        ),
         tuple(each for each in uncollected if each is not None),
         session.deselected,
     )
@@ -112,14 +114,16 @@ def _tasks(session: CommandSession) -> tuple[list[Task], list[Unexplored]]:
 
 def task_of(item: pytest.Item, recorder: Recorder) -> Task:
     """Return the task of an item."""
-    root = item.config.rootpath
+    root, line = item.config.rootpath, item.location[1]
+    line = None if line is None else line + 1
     if isinstance(item, ScenarioItem):
         size = size_of(item.scenario, recorder.strategy, recorder.budget)
         subject = subject_of(item.scenario, root)
-        return Task(item.scenario.path, item.nodeid, item.path, size, subject)
+        path = item.scenario.path
+        return Task(path, item.nodeid, item.path, size, subject, line=line)
     path, source = path_of(item.nodeid), item.nodeid.partition("::")[0]
     subject = Subject(path, source, (), (), root)
-    return Task(path, item.nodeid, item.path, 0, subject, is_test=True)
+    return Task(path, item.nodeid, item.path, 0, subject, is_test=True, line=line)
 
 
 def _twin(task: Task, other: Task) -> Unexplored:
@@ -135,5 +139,4 @@ def _twin(task: Task, other: Task) -> Unexplored:
 
 def _variable_and_place(task: Task) -> tuple[str, str]:
     source, _, name = task.node.partition("::")
-    line = None if task.file is None else assigned_lines(task.file).get(name)
-    return name, source if line is None else f"{source}:{line}"
+    return name, source if task.line is None else f"{source}:{task.line}"

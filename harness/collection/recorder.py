@@ -6,6 +6,8 @@ without a failed exploration is reported with its own error.
 
 Rules:
 - a task has an outcome for each scenario that it explored with `check=True`;
+- fixtures of a session, module or class are set up once, as far as the next item that
+  this process gets shares them;
 - every exception of a scenario becomes an `Unexplored` that names the last operation;
 - in a child, Ctrl-C never arrives, so a KeyboardInterrupt is an exception of a step;
 - handlers of pytest and recorded warnings would grow with each operation, in the place
@@ -17,6 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
 
@@ -55,6 +58,8 @@ class Recorder(Verifier):
     def __init__(
         self, root: Path, options: Options, effort: ExploreOptions, *, in_child: bool
     ) -> None:
+        is_custom = options.is_custom or effort.is_custom
+        options = replace(options, is_custom=is_custom)
         seconds = options.budget
         budget = None if seconds is None else Budget(DEFAULT_BUDGET.steps, seconds)
         chosen = effort.strategy if effort.strategy != "auto" else options.strategy
@@ -63,25 +68,38 @@ class Recorder(Verifier):
         self._store = Store(root)
         self._in_child = in_child
         self._outcomes: list[Outcome] = []
-        # The outcomes that made their test fail, and a test's own errors.
+        # The outcomes that made their test fail, and the texts by which it failed.
         self._failing: set[int] = set()
+        self._texts: set[str] = set()
+        self._raised: set[int] = set()
+        # A test's own errors.
         self._errors: list[Unexplored] = []
+        self._has_failed = False
         self._expected_failure = ""
+        self._partial: set[str] = set()
 
-    def perform(self, item: pytest.Item) -> TaskResult:
-        """Run an item with its fixtures, and return the outcomes."""
+    def perform(
+        self, item: pytest.Item, following: pytest.Item | None = None
+    ) -> TaskResult:
+        """Run an item with its fixtures, and return the outcomes.
+
+        Fixtures that the `following` item shares stay set up.
+        """
         self._outcomes, self._errors, self._failing = [], [], set()
-        self._expected_failure = ""
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-        if self._errors:
-            errors = () if self._failing else self._errors
-            return TaskResult((*self._outcomes, *errors), failed=True)
+        self._texts, self._raised, self._partial = set(), set(), set()
+        self._expected_failure, self._has_failed = "", False
+        # What was kept for another item than this one.
+        item.session._setupstate.teardown_exact(item)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        partial = frozenset(self._partial)
+        if self._has_failed:
+            return TaskResult((*self._outcomes, *self._errors), True, partial)
         if self._expected_failure:
             reason = f"expected to fail: {self._expected_failure}".rstrip(": ")
             skipped = Unexplored(_path(item), item.nodeid, reason, "skipped")
             return TaskResult((skipped,))
         expected = (each for each in self._outcomes if id(each) not in self._failing)
-        return TaskResult(tuple(expected))
+        return TaskResult(tuple(expected), partial=partial)
 
     def note_result(
         self,
@@ -97,7 +115,12 @@ class Recorder(Verifier):
         elif report.failed:
             if error is None and not self._effort.compares:
                 return  # xfail(strict=True): what fails it may be the expect file
-            self._errors.append(_error_of(item, error, report))
+            self._has_failed = True
+            is_own = id(error) in self._raised or (
+                isinstance(error, pytest.fail.Exception) and str(error) in self._texts
+            )
+            if not is_own:
+                self._errors.append(_error_of(item, error, report))
         elif report.skipped and not self._outcomes:
             reason = getattr(error, "msg", None) or str(error)
             where = item.nodeid.partition("::")[0]
@@ -122,6 +145,7 @@ class Recorder(Verifier):
         except BaseException as error:
             self._note_raised(scenario, error)
             raise
+        self._texts.add("KeyboardInterrupt")
         pytest.fail("KeyboardInterrupt", pytrace=False)
 
     def failure(
@@ -129,12 +153,16 @@ class Recorder(Verifier):
     ) -> str | None:
         """Record the report; return why the test fails, or None."""
         self._outcomes.append(report)
+        if is_partial:
+            self._partial.add(report.scenario)
         if report.passed and (
             not self._effort.compares or self._is_as_expected(report, is_partial)
         ):
             return None
         self._failing.add(id(report))
-        return f"{report.scenario}: {report.verdict}"
+        text = f"{report.scenario}: {report.verdict}"
+        self._texts.add(text)
+        return text
 
     def _is_as_expected(self, report: Report, is_partial: bool) -> bool:
         if report.expect is False:
@@ -158,13 +186,16 @@ class Recorder(Verifier):
         line = assigned_lines(self.root / scenario.source).get(scenario.name)
         where = scenario.source if line is None else f"{scenario.source}:{line}"
         self._note_failed(Unexplored(scenario.path, where, str(error)))
-        return super().refusal_text(error, scenario)
+        text = super().refusal_text(error, scenario)
+        self._texts.add(text)
+        return text
 
     def _note_raised(self, scenario: Scenario, error: BaseException) -> None:
         """Record an exception that is not an outcome of a step.
 
         It names the last operation that had begun if the progress is recorded.
         """
+        self._raised.add(id(error))
         beats, file = pulse.current(), self.root / scenario.source
         where = _place(error, file, scenario.source)
         operation, history = "", tuple[str, ...]()
@@ -194,17 +225,20 @@ def _path(item: pytest.Item) -> str:
 def _error_of(
     item: pytest.Item, error: BaseException | None, report: pytest.TestReport
 ) -> Unexplored:
-    """Return the error of a phase of an item, without those of explorations."""
+    """Return the error of a phase of an item, without those of explorations.
+
+    It is named by the node id, because scenarios have their own outcomes.
+    """
     source = item.nodeid.partition("::")[0]
     if error is None:
-        return Unexplored(_path(item), source, report.longreprtext)
+        return Unexplored(item.nodeid, source, report.longreprtext)
     where = _place(error, item.path, source)
     text = _sentence(error)
     if len(text) > MOST_REASON:
         text = f"{text[:MOST_REASON]}..."
     if report.when != "call":
         text = f"{report.when} of the test: {text}"
-    return Unexplored(_path(item), where, text)
+    return Unexplored(item.nodeid, where, text)
 
 
 def _sentence(error: BaseException) -> str:

@@ -7,12 +7,12 @@ Rules:
 - a task of the real torch needs no session.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import pytest
 
-from everyorder.harness.base.errors import HarnessError
+from everyorder.harness.base.errors import CannotCollect, HarnessError
 from everyorder.harness.collection.listing import items_of, listing_of
 from everyorder.harness.collection.session import CommandSession
 from everyorder.harness.collection.tasks import (
@@ -95,7 +95,7 @@ class _Server:
             else:
                 item = items.get(request.task.node)
                 if item is not None:
-                    is_whole = self._perform(request.task, item)
+                    is_whole = self._perform(request.task, item, items)
                 elif request is self._first:
                     _send(self._parent, self._without_item(request.task))
                 else:
@@ -108,14 +108,20 @@ class _Server:
             return listing_of(self._session)
         except HarnessError as error:
             return error
+        except Exception as error:  # of a plugin's items or modules
+            reason = f"{type(error).__name__}: {error}"
+            return CannotCollect(reason=reason)
 
-    def _perform(self, task: Task, item: pytest.Item) -> bool:
+    def _perform(
+        self, task: Task, item: pytest.Item, items: Mapping[str, pytest.Item]
+    ) -> bool:
         """Answer a task; return False if an exception left fixtures behind."""
         recorder = self._session.recorder
+        following = following_of(item, items)
 
         def result(beats: progress.ProgressWriter) -> TaskResult:
             recorder.progress = beats.progress
-            return recorder.perform(item)
+            return recorder.perform(item, following)
 
         return _answer(self._parent, task, result)
 
@@ -124,6 +130,15 @@ class _Server:
         if broken is None:
             return lost(task, "it no longer exists")
         return lost(task, broken.reason, broken.where)
+
+
+def following_of(
+    item: pytest.Item, items: Mapping[str, pytest.Item]
+) -> pytest.Item | None:
+    """Return the item that is performed next, if tasks arrive in pytest's order."""
+    order = list(items.values())
+    at = order.index(item) + 1
+    return order[at] if at < len(order) else None
 
 
 def lost(task: Task, reason: str, where: str = "") -> TaskResult:

@@ -20,7 +20,7 @@ Hooks are those of https://docs.pytest.org/en/stable/reference/reference.html.
 
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from io import StringIO
@@ -44,6 +44,17 @@ from everyorder.harness.processes.child import trace_crashes
 from everyorder.harness.pytest_plugin.plugin import ScenarioItem
 from everyorder.harness.pytest_plugin.session import options_of
 from everyorder.harness.report.verdict import Unexplored
+
+# Options of pytest, pytest-xdist and the report of pytest for JUnit, by destinations.
+_OFF: Mapping[str, object] = {
+    "maxfail": 0,
+    "xmlpath": None,
+    "log_file": os.devnull,
+    "basetemp": None,
+    "numprocesses": 0,
+    "dist": "no",
+    "tx": [],
+}
 
 _REWRITTEN = "Module already imported so cannot be rewritten"
 
@@ -116,7 +127,8 @@ class CommandSession:
             raise CannotCollect(reason=reason)
 
     def _arguments(self) -> list[str]:
-        arguments = [str(each.place) for each in self.queries if each.place is not None]
+        places = (each.place for each in self.queries)
+        arguments = [str(place) for place in places if place is not None]
         if not self.queries:
             arguments += self.selection.default
         # The commands have imported modules whose assertions pytest would rewrite.
@@ -125,10 +137,6 @@ class CommandSession:
             "-W",
             f"ignore:{_REWRITTEN}:pytest.PytestAssertRewriteWarning",
         ]
-        if self.selection.root is not None:
-            arguments += ["--rootdir", str(self.selection.root)]
-        if self.selection.config_file is not None:
-            arguments += ["-c", str(self.selection.config_file)]
         # An option of a plugin that is not loaded is refused.
         by_itself = "PYTEST_DISABLE_PLUGIN_AUTOLOAD" not in os.environ
         if by_itself and find_spec("pytest_cov") is not None:
@@ -144,10 +152,13 @@ class CommandSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
-        """Switch pytest-xdist off."""
-        if hasattr(config.option, "numprocesses"):
-            config.option.numprocesses = 0
-            config.option.dist, config.option.tx = "no", []
+        """Switch off what ends a session early, writes files, or starts processes.
+
+        Children at once would empty each other's `--basetemp`.
+        """
+        for name, value in _OFF.items():
+            if hasattr(config.option, name):
+                setattr(config.option, name, value)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -176,16 +187,18 @@ class CommandSession:
 
     def _to_collect(self, config: pytest.Config) -> list[str]:
         """Return pytest's arguments: the files and folders of all queries."""
-        if not self.queries:
-            return config.args
-        arguments: list[str] = []
+        if self.selection.file is not None:
+            return [str(self.selection.file)]
+        arguments: list[str] = [] if self.queries else config.args
         for query in self.queries:
             file = query.place or file_of(query.name, config.rootpath, least=1)[0]
             if file is not None:
                 arguments.append(str(file))
             else:
                 arguments += self._default(config)
-        return list(dict.fromkeys(arguments))
+        # Pytest does not ask whether files that are named are to be ignored.
+        dead = self.selection.deaths
+        return [each for each in dict.fromkeys(arguments) if each not in dead]
 
     def _default(self, config: pytest.Config) -> list[str]:
         """Return what is collected for a part of a scenario's path."""
@@ -219,26 +232,36 @@ class CommandSession:
         self._refusal = str(excinfo.value)
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out modules whose import ended a child."""
-        is_left_out = self._only_root or str(collection_path) in self.selection.deaths
-        return True if is_left_out else None
+        """Leave out modules and folders whose import ended a child."""
+        names = (str(collection_path), str(collection_path / "conftest.py"))
+        is_dead = any(name in self.selection.deaths for name in names)
+        return True if self._only_root or is_dead else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Announce imports, and record modules by their results."""
-        if not isinstance(collector, pytest.Module):
-            return (yield)
+        is_module = isinstance(collector, pytest.Module)
+        file = collector.path if is_module else collector.path / "conftest.py"
         source = collector.nodeid
-        if self._announce is not None:
-            self._announce(Importing(source, collector.path, self.root))
+        if self._announce is not None and (is_module or file.is_file()):
+            place = source if is_module else f"{source}/{file.name}"
+            self._announce(Importing(place, file, self.root))
         leaving = (SystemExit, KeyboardInterrupt) if self._announce else (SystemExit,)
         try:
             report = yield
         except leaving as error:
             self.broken[source] = broken_module(source, collector.path, error)
             return pytest.CollectReport(source, "failed", None, [])
+        finally:
+            if self._announce is not None:
+                self._announce(Importing("", file, self.root))
+        # A module of doctests is a module of pytest, too.
+        if not isinstance(collector, pytest.Module) or (
+            type(collector).__module__ == "_pytest.doctest"
+        ):
+            return report
         if report.passed:
             self.modules.append(collector)
         elif report.skipped:
@@ -285,8 +308,11 @@ class CommandSession:
 
 def is_exploring(item: pytest.Item) -> bool:
     """Return True for a scenario, and for a test with the fixture `explore`."""
-    names = getattr(item, "fixturenames", ())
-    return isinstance(item, ScenarioItem) or "explore" in names
+    if isinstance(item, ScenarioItem) or "explore" in getattr(item, "fixturenames", ()):
+        return True
+    # request.getfixturevalue("explore")
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return code is not None and "explore" in code.co_consts
 
 
 def broken_module(source: str, file: Path, error: BaseException) -> Unexplored:

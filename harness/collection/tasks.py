@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from everyorder.harness.engine import DEFAULT_BUDGET, Budget
 from everyorder.harness.exploration.uncollected import UncollectedScenarios
-from everyorder.harness.processes.watch import Subject
+from everyorder.harness.processes.watch import Limits, Subject
 from everyorder.harness.report.verdict import Report, Unexplored
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Task:
     """An item of pytest; `planned` is its size in operations when no step fails.
 
     `path` is the scenario's path, or the beginning of the paths of the scenarios that a
-    test explores, whose size is not known before.  Without a file the task is the fault
-    of the real torch (`harness.systems.torch`).
+    test explores, whose size is not known before.  `line` counts from 1.  Without a
+    file the task is the fault of the real torch (`harness.systems.torch`).
     """
 
     path: str
@@ -68,23 +68,26 @@ class Task:
     planned: int
     subject: Subject
     is_test: bool = False
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Tasks and modules; `skipped` has (source, reason) of skipped modules.
 
-    `root` and `config_file` are those of pytest.  `loaded` are the sources of modules
-    that were collected, `unknown` those of all other modules.
+    `root` is that of pytest, `limits` are those of its ini file.  `loaded` are the
+    sources of modules that were collected, `unknown` those of all other modules;
+    `others` are the paths that scenarios of the other tests would have.
     """
 
     root: Path
-    config_file: Path | None = None
+    limits: Limits = field(default_factory=Limits)
     tasks: tuple[Task, ...] = ()
     broken: tuple[Unexplored, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     loaded: frozenset[str] = field(default=frozenset())
     unknown: frozenset[str] = field(default=frozenset())
+    others: tuple[str, ...] = ()
     uncollected: tuple[UncollectedScenarios, ...] = ()
     deselected: int = 0
 
@@ -99,16 +102,14 @@ class Selection:
     """What a command collects: its PATHS, resolved in `start`.
 
     `default` are the paths of a command without any.  Files in `deaths`, whose import
-    ended a child, are not imported.  `root` and `config_file` are those of an earlier
-    collection, which a later one repeats.
+    ended a child, are not imported.  With `file`, only this one is collected; pytest
+    still has the paths, by which it chooses its root and its conftest files.
     """
 
     paths: tuple[str, ...] = ()
     default: tuple[str, ...] = ()
-    start: Path = field(default_factory=Path.cwd)
     deaths: Mapping[str, Unexplored] = field(default_factory=dict)
-    root: Path | None = None
-    config_file: Path | None = None
+    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +128,18 @@ Request = Selection | Perform
 class TaskResult:
     """The result of a task, with an outcome for each scenario that it explored.
 
-    `failed` is pytest's word for the item.
+    `failed` is pytest's word for the item.  `partial` are the scenarios of which fewer
+    states may have been reached than their own strategy would reach.
     """
 
     outcomes: tuple[Outcome, ...] = ()
     failed: bool = False
+    partial: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Importing:
-    """A child is about to import this module."""
+    """A child is about to import this module or conftest file; "" at its end."""
 
     source: str
     file: Path

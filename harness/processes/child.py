@@ -102,6 +102,10 @@ class ChildProcess(Protocol):
         """Return the stack of its death, or of now, by faulthandler; "" without one."""
         ...
 
+    def interrupt(self) -> None:
+        """Raise KeyboardInterrupt in the child, if the system can."""
+        ...
+
     def finish(self) -> None:
         """End the child in order, without further requests; wait for a limited time."""
         ...
@@ -245,6 +249,12 @@ class ForkedChild:
                 break
             self._stack += arrived
             patience = 0.1  # a stack is written at once
+
+    def interrupt(self) -> None:
+        """Raise KeyboardInterrupt in the child."""
+        if self.termination() is None:
+            with suppress(OSError):
+                os.kill(self.pid, signal.SIGINT)
 
     def finish(self) -> None:
         """End the child in order, without further requests."""

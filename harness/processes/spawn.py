@@ -71,6 +71,9 @@ class SpawnedChild:
         """Return "": there is no signal that requests the stack of a spawned child."""
         return ""
 
+    def interrupt(self) -> None:
+        """Do nothing: not every system can interrupt a single process."""
+
     def finish(self) -> None:
         """End the child in order, without further requests."""
         self._line.close()

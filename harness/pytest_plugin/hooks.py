@@ -156,14 +156,14 @@ class _Standby:
 
     def _has_expectations(self) -> bool:
         """Return True if the project has an expect file, so that one may be stale."""
-        for file in (self.config.rootpath / "expect").rglob("*.txt"):
-            try:
-                with file.open("rb") as opened:
-                    if opened.read(len(_EXPECTED)) == _EXPECTED:
-                        return True
-            except OSError:
-                continue
-        return False
+        files = (self.config.rootpath / "expect").rglob("*.txt")
+        return any(map(_is_expect_file, files))
+
+    def pytest_ignore_collect(self, collection_path: "Path") -> bool | None:
+        """Leave out expect files, which pytest takes for doctests by their names."""
+        if collection_path.suffix == ".txt" and _is_expect_file(collection_path):
+            return True
+        return None
 
     def pytest_configure_node(self, node: Any) -> None:
         """Send the folder of the run to a worker of pytest-xdist."""
@@ -255,6 +255,14 @@ class _Standby:
             import shutil
 
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _is_expect_file(file: "Path") -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_EXPECTED)) == _EXPECTED
+    except OSError:
+        return False
 
 
 def _fixtures_of(item: "pytest.Item") -> Sequence[str]:

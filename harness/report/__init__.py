@@ -2,7 +2,7 @@
 
 from everyorder.harness.report.failure import render, render_violation
 from everyorder.harness.report.observation import divergence, sections
-from everyorder.harness.report.page import document, page, write
+from everyorder.harness.report.page import document, document_data, page, write
 from everyorder.harness.report.summary_table import (
     ScenarioNotes,
     note_lines,
@@ -21,6 +21,7 @@ __all__ = [
     "ScenarioNotes",
     "divergence",
     "document",
+    "document_data",
     "note_lines",
     "notes_of",
     "overview",

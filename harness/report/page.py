@@ -502,12 +502,19 @@ FORMAT = 3
 
 def document(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
     """Return the document as text, keys in a fixed order, ending with a newline."""
-    value = {
+    value = document_data(reports, unexplored)
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def document_data(
+    reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()
+) -> dict[str, Any]:
+    """Return the document as JSON data."""
+    return {
         "format": FORMAT,
         "scenarios": [_scenario_data(report) for report in reports],
         "unexplored": [each.data() for each in unexplored],
     }
-    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 def _scenario_data(report: Report) -> dict[str, Any]:

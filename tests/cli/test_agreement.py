@@ -251,10 +251,125 @@ def test_addopts_that_would_run_elsewhere_or_write(project: Project) -> None:
     """`-n`, `--cov` and `--lf` of a project change nothing and write nothing."""
     project.write(
         "pytest.ini",
-        "[pytest]\npythonpath = .\naddopts = -n 2 --lf -ra --color=yes\n",
+        "[pytest]\npythonpath = .\nlog_file = log.txt\n"
+        "addopts = -n 2 --lf -ra --color=yes --junitxml=out.xml --basetemp=tmp\n",
     )
     project.run("review", "--accept", "all")
     before = sorted(project.root.rglob("*"))
     result = project.run("gate", "tests")
     assert (result.exit_code, "2 as expected" in result.output) == (exits.OK, True)
     assert sorted(project.root.rglob("*")) == before
+
+
+GREEN_AND_RED = {
+    # A test that explores and then fails, with an entry that fewer histories miss.
+    "stale by a flag": (
+        "def test_it(explore):\n    explore(*steps, **right)\n    assert False\n",
+        ("--strategy", "histories:1"),
+        ("--everyorder-strategy=histories:1",),
+        "",
+    ),
+    "stale by addopts": (
+        "def test_it(explore):\n    explore(*steps, **right)\n",
+        (),
+        (),
+        "addopts = --everyorder-strategy=histories:1\n",
+    ),
+    "a limit of the ini file": (
+        "import time\n"
+        "slow = step('slow', lambda r: [time.sleep(1), r.append('s'), r.pop][2])\n"
+        "def test_it(explore):\n    explore(slow, **right)\n",
+        (),
+        (),
+        "everyorder_operation_timeout = 0.3\neveryorder_strategy = histories:1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GREEN_AND_RED)
+def test_flags_and_settings_mean_the_same(project: Project, case: str) -> None:
+    text, flags, of_pytest, ini = GREEN_AND_RED[case]
+    (project.root / "tests/scenarios/test_sound.py").unlink()
+    project.write("tests/test_case.py", HEAD + text.replace("assert False", ""))
+    run_pytest(project, *ACCEPT)
+    project.write("tests/test_case.py", HEAD + text)
+    project.write("pytest.ini", f"[pytest]\n{ini}")
+    tested = run_pytest(project, "tests", *of_pytest)
+    gated = project.run("gate", "tests", *flags)
+    assert tested.returncode in (0, 1), tested.stdout
+    assert (gated.exit_code == exits.OK) == (tested.returncode == 0), gated.output
+
+
+def test_files_of_a_test_that_ended_early_are_not_stale(project: Project) -> None:
+    (project.root / "tests/scenarios/test_sound.py").unlink()
+    text = "def test_it(explore):\n    explore(*steps, **right)\n"
+    project.write("tests/test_case.py", HEAD + text + "    explore(*steps, **right)\n")
+    run_pytest(project, *ACCEPT)
+    (project.root / "expect/test_case/test_it.txt").unlink()
+    result = project.run("gate")
+    assert result.exit_code == exits.MISSING
+    assert "stale" not in result.output
+
+
+def test_session_fixtures_are_set_up_once(project: Project) -> None:
+    project.write(
+        "tests/test_case.py",
+        HEAD + "@pytest.fixture(scope='session', autouse=True)\n"
+        "def server(request):\n"
+        "    file = request.config.rootpath / 'starts'\n"
+        "    file.open('a').write('x')\n"
+        "one = Scenario(*steps, **right)\n"
+        "def test_it(explore):\n    explore(*steps, **right)\n"
+        "two = Scenario(*steps, **right)\n",
+    )
+    for options in ((), ("--in-process",)):
+        project.run("run", "tests/test_case.py", "--jobs", "1", *options)
+        starts = project.root / "starts"
+        assert starts.read_text() == "x"
+        starts.unlink()
+
+
+def test_options_of_another_conftest(project: Project) -> None:
+    """A later child collected one file, without the conftest of another folder."""
+    project.write(
+        "tests/conftest.py",
+        "def pytest_addoption(parser):\n    parser.addoption('--mine')\n",
+    )
+    text = HEAD + "one = Scenario(*steps, **right)\ntwo = Scenario(*steps, **right)\n"
+    project.write("more/test_case.py", text)
+    project.write(
+        "pytest.ini", "[pytest]\naddopts = --mine=1\ntestpaths = tests more\n"
+    )
+    (project.root / "tests/scenarios/test_sound.py").unlink()
+    result = project.run("run", "--jobs", "2")
+    assert result.exit_code == exits.OK, result.output
+
+
+def test_files_that_pytest_takes_for_doctests(project: Project) -> None:
+    """An expect file is called test_*.txt, as doctests are."""
+    project.write("pytest.ini", "[pytest]\naddopts = --doctest-modules\n")
+    project.write("test_notes.txt", ">>> 1 + 1\n2\n")
+    (project.root / "tests/scenarios/test_sound.py").unlink()
+    text = "def test_it(explore):\n    explore(*steps, **right)\n"
+    project.write("tests/test_case.py", HEAD + text)
+    assert project.run("review", "--accept", "all").exit_code == exits.OK
+    result = project.run("gate")
+    assert result.exit_code == exits.OK, result.output
+    tested = run_pytest(project, "-v", ".")
+    assert "test_it.txt" not in tested.stdout
+
+
+def test_a_broken_module_under_fail_fast_of_pytest(project: Project) -> None:
+    project.write("tests/test_broken.py", "import nothing_like_this\n")
+    project.write("pytest.ini", "[pytest]\naddopts = -x\npythonpath = .\n")
+    result = project.run("gate", "tests")
+    assert result.exit_code == exits.MISSING
+    assert "nothing_like_this" in result.output
+
+
+def test_an_error_beside_a_failed_exploration_is_reported(project: Project) -> None:
+    text, _ = CASES["a fixture's end fails"]
+    project.write("tests/test_case.py", HEAD + text.replace("right", "wrong"))
+    output = project.run("gate", "tests/test_case.py").output
+    assert "teardown of the test: ValueError: open" in output
+    assert "[11] something depends on order" in output

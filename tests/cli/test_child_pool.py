@@ -23,7 +23,7 @@ from everyorder.harness.collection.tasks import (
     TaskResult,
 )
 from everyorder.harness.processes.fork import CAN_FORK
-from everyorder.harness.processes.watch import Limits, Subject
+from everyorder.harness.processes.watch import Subject
 from everyorder.harness.report.verdict import Report, Unexplored
 from tests.cli.conftest import Project, fresh_modules
 from tests.coded import code
@@ -70,7 +70,7 @@ fine = scenario(lambda: None)
 
 @pytest.fixture
 def pool(project: Project) -> Iterator[ChildPool]:
-    with ChildPool(EFFORT, Limits(operation=1.0)) as made:
+    with ChildPool(EFFORT, operation=1.0) as made:
         yield made
 
 
@@ -106,6 +106,7 @@ def test_a_listing_is_that_of_this_process(project: Project, pool: ChildPool) ->
         project.root / source,
         36,
         Subject(path, source, steps, uses, project.root),
+        line=21,
     )
     assert listing.broken == (
         Unexplored(
@@ -181,9 +182,7 @@ def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
         "slow",
         ENDS.replace("time.sleep(1000)", "time.sleep(0.3)"),
     )
-    with ChildPool(
-        ExploreOptions("walk:2"), Limits(operation=10, scenario=1.0)
-    ) as pool:
+    with ChildPool(ExploreOptions("walk:2"), operation=10, scenario=1.0) as pool:
         listing = pool.load(Selection(("test_slow/hangs",)))
         told = outcomes(pool, listing)["hangs"]
     assert isinstance(told, Unexplored)
@@ -229,6 +228,57 @@ def test_a_module_that_ends_the_process_while_it_is_imported(
         assert first.where == "tests/scenarios/test_aaa.py:2"
     alone = replace(listing, tasks=listing.tasks[:1])
     assert isinstance(outcomes(pool, alone)["sound"], Report)
+
+
+def test_a_file_that_ends_the_process_is_left_out_though_it_is_named(
+    project: Project, pool: ChildPool
+) -> None:
+    """The pool started children for ever."""
+    project.scenarios("dies", "import os\nos._exit(3)\n")
+    listing = pool.load(Selection(("tests/scenarios/test_dies.py",)))
+    [broken] = listing.broken
+    assert (broken.verdict, listing.tasks) == ("crashed", ())
+    assert broken.operation == "import tests/scenarios/test_dies.py"
+
+
+def test_a_conftest_that_ends_the_process(project: Project, pool: ChildPool) -> None:
+    project.write("tests/deep/conftest.py", "import os\nos._exit(3)\n")
+    project.write("tests/deep/test_far.py", "")
+    listing = pool.load(Selection())
+    [broken] = listing.broken
+    assert (broken.verdict, len(listing.tasks)) == ("crashed", 2)
+    assert broken.operation == "import tests/deep/conftest.py"
+
+
+def test_interrupted_children_tear_their_fixtures_down(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write("tests/test_slow.py", SLOW.replace("FOLDER", repr(str(tmp_path))))
+    with ChildPool(EFFORT) as pool:
+        listing = pool.load(Selection(("tests/test_slow.py",)))
+        for _ in pool.explore(listing.tasks, 1):
+            while not (tmp_path / "up").exists():
+                pass
+            break
+    assert (tmp_path / "down").exists()
+
+
+SLOW = """
+import pathlib, time
+import pytest
+from everyorder.harness.scenario import step
+
+
+@pytest.fixture
+def server():
+    pathlib.Path(FOLDER, "up").touch()
+    yield
+    pathlib.Path(FOLDER, "down").touch()
+
+
+def test_slow(explore, server):
+    time.sleep(60)
+"""
 
 
 def test_a_child_that_ends_before_any_import(

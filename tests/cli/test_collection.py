@@ -87,7 +87,6 @@ def test_everything_that_pytest_collects(project: Project) -> None:
         "test_other/other",
     )
     assert found.root == project.root
-    assert found.config_file == project.root / "pyproject.toml"
     assert (found.broken, found.skipped) == ((), ())
     assert found.tasks[0].subject.source == "tests/scenarios/test_again.py"
     assert found.tasks[0].node == "tests/scenarios/test_again.py::zulu"

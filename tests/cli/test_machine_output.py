@@ -9,7 +9,11 @@ import pytest
 from everyorder.harness.base.errors import FileError
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli.judgement import Judgement
-from everyorder.harness.cli.machine_output import annotation_lines, write_junit
+from everyorder.harness.cli.machine_output import (
+    annotation_lines,
+    prepare_junit,
+    write_junit,
+)
 from tests.cli.conftest import Project
 from tests.coded import code
 
@@ -130,8 +134,10 @@ def test_texts_that_xml_cannot_hold(tmp_path: Path) -> None:
     assert (case.get("name"), case[0].text) == ("b\\x00", "\\x1b[31m \\ud800 <&>")
     assert other[0].get("message") == "later"
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, check=code("CannotWriteReport")):
-        write_junit(tmp_path / "file" / "j.xml", [])
+    for place in (tmp_path / "file" / "j.xml", tmp_path):
+        with pytest.raises(FileError, check=code("CannotWriteReport")):
+            prepare_junit(place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "j.xml"]
 
 
 def test_annotations(faulty: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +154,59 @@ def test_annotations(faulty: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         "title=scenarios/test_faulty/law%3A a law is broken::"
     )
     assert "%0A" in line
-    assert annotation_lines([Judgement("a", exits.STALE, "50%\r\n::x")], []) == [
-        "::error title=a%3A an expectation is stale::50%25%0D%0A::x"
+    assert annotation_lines(
+        [Judgement("a", exits.STALE, "50%\r\n::x")], [], faulty.root
+    ) == ["::error title=a%3A an expectation is stale::50%25%0D%0A::x"]
+
+
+PRINTS = """
+print("hello import")
+from everyorder.harness.scenario import step
+
+
+def test_it(explore):
+    print("hello test")
+    explore(step("a", add), create=list, observe=repr)
+
+
+def add(registry):
+    registry.append("a")
+    return registry.pop
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--in-process",)])
+def test_json_alone_is_printed(project: Project, options: tuple[str, ...]) -> None:
+    project.write("tests/test_prints.py", PRINTS)
+    project.write("conftest.py", "print('hello conftest')\n")
+    for command in ("run", "gate"):
+        _, value = data(project, command, "tests/test_prints.py", *options)
+        assert value["scenarios"]
+    assert data(project, "list", "tests/test_prints.py")[1]["scenarios"]
+    assert data(project, "show", "test_prints/test_it")[1]["observed"]
+
+
+MORE = """
+from everyorder.harness.scenario import step
+
+
+def test_it(explore):
+    explore(step("a", list.append), name="more", create=list, observe=repr)
+"""
+
+
+def test_annotations_of_tests_and_modules(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("tests/test_more.py", MORE)
+    project.write("tests/test_broken.py", "\n1 / 0\n")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.root.parent))
+    output = project.run("gate", "tests/test_more.py", "tests/test_broken.py").output
+    lines = [line for line in output.splitlines() if line.startswith("::error")]
+    places = sorted(line.partition(",title")[0] for line in lines)
+    name = project.root.name
+    assert places == [
+        f"::error file={name}/tests/test_broken.py,line=2",
+        f"::error file={name}/tests/test_more.py,line=6",
     ]

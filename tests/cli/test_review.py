@@ -59,7 +59,7 @@ def test_what_no_scenario_stands_behind(project: Project) -> None:
     assert stale(project) == ("scenarios/test_gone/sound", "scenarios/test_sound/gone")
 
 
-def test_what_a_test_function_may_explore_is_spared(project: Project) -> None:
+def test_what_a_test_may_explore_is_spared(project: Project) -> None:
     project.scenarios("sound", SOUND + TESTS)
     expect(
         project,
@@ -68,30 +68,31 @@ def test_what_a_test_function_may_explore_is_spared(project: Project) -> None:
         "scenarios/test_sound/test_function[a]",
         "scenarios/test_sound/TestClass/test_method",
         "scenarios/test_sound/test_functional",
-        "scenarios/test_sound/test_plain",
+        "scenarios/test_sound/test_plain/by_getfixturevalue",
+        "scenarios/test_sound/test_gone",
     )
     assert stale(project) == (
         "scenarios/test_sound/test_function[a]",
         "scenarios/test_sound/test_functional",
-        "scenarios/test_sound/test_plain",
+        "scenarios/test_sound/test_gone",
     )
 
 
-def test_a_scenario_elsewhere_is_spared_while_its_variable_stands(
+def test_scenarios_of_modules_that_were_not_collected_are_spared(
     project: Project,
 ) -> None:
-    project.write("tests/other/test_far.py", "far = made = 1\nnear: int = hidden\n")
+    project.write("tests/other/test_far.py", "far = made = 1\n")
     project.write("pytest.ini", "[pytest]\ntestpaths = tests/scenarios\n")
     expect(
         project,
         "other/test_far/far",
-        "other/test_far/near",
-        "other/test_far/hidden",
+        "other/test_far/named",
+        "other/test_gone/far",
         "scenarios/test_sound/count",
         "scenarios/test_sound/made",
     )
     assert stale(project) == (
-        "other/test_far/hidden",
+        "other/test_gone/far",
         "scenarios/test_sound/count",
         "scenarios/test_sound/made",
     )

@@ -65,13 +65,20 @@ def test_a_setting_is_the_default_of_an_option(
             "[tool.everyorder.gate] has no setting 'system'",
         ),
         (
+            '[tool.everyorder.review]\naccept = ["all"]\n',
+            "[tool.everyorder.review] has no setting 'accept'",
+        ),
+        ("[tool.everyorder]\nbudget = nan\n", "budget has to be"),
+        ("[tool.everyorder]\njobs = [2]\n", "jobs has to be one value"),
+        ("[tool.everyorder]\nfail-fast = 3\n", "fail-fast has to be true or false"),
+        (
             "[tool.everyorder.gates]\njobs = 2\n",
             "[tool.everyorder] has no setting 'gates'; did you mean 'gate'?",
         ),
         ("[tool.everyorder]\npaths = 3\n", "paths has to be a list of texts"),
         ("[tool]\neveryorder = 3\n", "everyorder has to be a table"),
         ("[tool.everyorder\n", "cannot be parsed"),
-        ("[tool.everyorder]\njobs = 'many'\n", "'many' is not a valid integer range"),
+        ("[tool.everyorder]\njobs = 'many'\n", "jobs has to be as on the command line"),
     ],
 )
 def test_mistakes(project: Project, text: str, message: str) -> None:
@@ -79,6 +86,39 @@ def test_mistakes(project: Project, text: str, message: str) -> None:
     result = project.run("gate")
     assert result.exit_code == exits.REFUSED
     assert message in " ".join(result.output.split())
+
+
+def test_a_wrong_setting_does_not_prevent_help(project: Project) -> None:
+    configure(project, "[tool.everyorder]\nbudgett = 3\n")
+    assert project.run("run", "--help").exit_code == exits.OK
+    configure(project, "[tool]\n")
+    assert read_settings(project.root) == Settings()
+    project.write("pyproject.toml", "tool = 3\n")
+    assert read_settings(project.root) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("setting", "stops"),
+    [("fail-fast = true", True), ("keep-going = true", False), ("", False)],
+)
+def test_both_names_of_a_flag(project: Project, setting: str, stops: bool) -> None:
+    project.scenarios("broken", BROKEN)
+    configure(project, f"[tool.everyorder]\n{setting}\n")
+    output = project.run("run", "test_broken").output
+    assert ("--fail-fast left" in output) == stops
+
+
+BROKEN = """
+from everyorder.harness.scenario import Scenario, step
+
+
+def fail(registry):
+    raise ValueError
+
+
+first = Scenario(step("a", fail), create=list, observe=repr)
+second = Scenario(step("b", fail), create=list, observe=repr)
+"""
 
 
 def test_the_nearest_file_with_a_table(project: Project) -> None:
@@ -90,7 +130,7 @@ def test_the_nearest_file_with_a_table(project: Project) -> None:
     project.write("inner/pyproject.toml", "[tool.everyorder]\n")
     assert read_settings(project.root / "inner").options == {}
     with pytest.raises(BadSetting, check=code("UnknownSetting")):
-        Settings(None, (), {"a": 1}).check({"run": ["jobs"]})
+        Settings(None, (), {"a": 1}).check({})
 
 
 def test_every_command_that_collects_can_be_configured() -> None:
