@@ -169,7 +169,9 @@ def said_by_pytest(project: Project) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", CASES, indirect=True)
-@pytest.mark.parametrize("where", ["child", "here"])
+@pytest.mark.parametrize(
+    "where", ["child", pytest.param("here", marks=pytest.mark.slow)]
+)
 def test_gate_says_what_pytest_says(
     case: Project, where: str, request: pytest.FixtureRequest
 ) -> None:
@@ -276,8 +278,12 @@ GREEN_AND_RED = {
         "addopts = --everyorder-strategy=histories:1\n",
     ),
     "a limit of the ini file": (
-        "import time\n"
-        "slow = step('slow', lambda r: [time.sleep(1), r.append('s'), r.pop][2])\n"
+        "import os, time\n"
+        "def add_slowly(r):\n"
+        "    time.sleep(float(os.environ.get('SECONDS', '0')))\n"
+        "    r.append('s')\n"
+        "    return r.pop\n"
+        "slow = step('slow', add_slowly)\n"
         "def test_it(explore):\n    explore(slow, **right)\n",
         (),
         (),
@@ -287,13 +293,16 @@ GREEN_AND_RED = {
 
 
 @pytest.mark.parametrize("case", GREEN_AND_RED)
-def test_flags_and_settings_mean_the_same(project: Project, case: str) -> None:
+def test_flags_and_settings_mean_the_same(
+    project: Project, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text, flags, of_pytest, ini = GREEN_AND_RED[case]
     (project.root / "tests/scenarios/test_sound.py").unlink()
     project.write("tests/test_case.py", HEAD + text.replace("assert False", ""))
     run_pytest(project, *ACCEPT)
     project.write("tests/test_case.py", HEAD + text)
     project.write("pytest.ini", f"[pytest]\n{ini}")
+    monkeypatch.setenv("SECONDS", "1")
     tested = run_pytest(project, "tests", *of_pytest)
     gated = project.run("gate", "tests", *flags)
     assert tested.returncode in (0, 1), tested.stdout
