@@ -172,7 +172,7 @@ _Subject: TypeAlias = tuple[
 
 
 def _saved(accept: Sequence[str]) -> _Subject:
-    """Return the store and the judgements of what was saved."""
+    """Return the store and the judgements of saved observations."""
     from everyorder.harness.collection.here import root_here
 
     store = Store(root_here())

@@ -414,9 +414,9 @@ def gate(
 ) -> None:
     """Explore scenarios and compare them with their expect files.
 
-    For continuous integration: no expect file is written, and the exit code says what
-    is wrong. In GitHub Actions each failure is an annotation of its line. Without
-    PATHS, expect files without a scenario are reported too.
+    For continuous integration: no expect file is written, and the exit code tells the
+    kind of failure. In GitHub Actions each failure is an annotation of its line.
+    Without PATHS, expect files without a scenario are reported too.
     A scenario that skips itself (pytest.skip in a step or in create) is listed and
     counted, and does not change the exit code. With --strategy, --budget or --steps
     fewer states may be reached, so stale entries are not reported.

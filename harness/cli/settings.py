@@ -14,8 +14,8 @@ comes before a setting.
 Rules:
 - the file is the nearest `pyproject.toml` upwards that has the table;
 - an unknown key is an error that names similar ones: a misspelt limit limits nothing;
-- options that write or accept something are no settings: a project that somebody else
-  wrote decides nothing of that.
+- options that write or accept something cannot be set: a project from another author
+  does not decide about files.
 """
 
 import tomllib

@@ -1,6 +1,6 @@
 """PATHS of a command: files, folders, FILE::NAME, and (parts of) paths of scenarios.
 
-Pytest collects the files; of what it collected, these rules select:
+Pytest collects the files; of the collected items, these rules select:
 - a file or folder selects everything below it;
 - FILE::NAME selects the test or class of that node id, else scenarios of that name;
 - a scenario's whole path selects it wherever its file is; a part of a path selects all

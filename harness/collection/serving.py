@@ -4,7 +4,7 @@ Rules:
 - every request has one answer, for every exception of the scenarios;
 - a session ends when a request needs files that it has not collected, and after an
   exception that left fixtures behind; the next request begins another one;
-- a task of the real torch needs no session.
+- a task of the real torch is performed without a session.
 """
 
 from collections.abc import Callable, Mapping

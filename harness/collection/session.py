@@ -196,7 +196,7 @@ class CommandSession:
                 arguments.append(str(file))
             else:
                 arguments += self._default(config)
-        # Pytest does not ask whether files that are named are to be ignored.
+        # Of files that are named pytest does not ask whether it ignores them.
         dead = self.selection.deaths
         return [each for each in dict.fromkeys(arguments) if each not in dead]
 

@@ -99,7 +99,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a command collects: its PATHS, resolved in `start`.
+    """Names the files and tests that a command collects: its PATHS.
 
     `default` are the paths of a command without any.  Files in `deaths`, whose import
     ended a child, are not imported.  With `file`, only this one is collected; pytest

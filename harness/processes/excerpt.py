@@ -1,8 +1,8 @@
-"""The first lines of what a child prints."""
+"""The first lines of the output of a child."""
 
 
 class Excerpt:
-    """The first lines of what a child prints; further ones are counted.
+    """The first lines of the output of a child; further ones are counted.
 
     A step that prints does so at every operation, thousands of times.
     """

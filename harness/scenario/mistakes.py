@@ -122,10 +122,10 @@ def check_takes(
 
 
 def check_create(create: object) -> None:
-    """Check that a function has no parameters but such as fixtures are passed to.
+    """Check that the required parameters of `create` can be names of fixtures.
 
     Raises:
-        NotAScenario: it is not callable, or has parameters without a name.
+        NotAScenario: it is not callable, or a parameter is positional-only.
     """
     if callable(create) and (accepts(create, 0) or required_names(create)):
         return
