@@ -1,5 +1,6 @@
 """The commands and pytest agree: fixtures, marks and tests mean the same to both."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 from everyorder.harness.cli import command as exits
+from everyorder.harness.exploration.paths import is_below
 from tests.cli.conftest import Project
 
 HEAD = """
@@ -139,15 +141,6 @@ CASES = {
 ACCEPT = ("-q", "--everyorder-update=all")
 
 
-@pytest.fixture
-def case(project: Project, request: pytest.FixtureRequest) -> Project:
-    """A project with the module of a case alone."""
-    text, _ = CASES[request.param]
-    (project.root / "tests/scenarios/test_sound.py").unlink()
-    project.write("tests/test_case.py", HEAD + text)
-    return project
-
-
 def run_pytest(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(
@@ -156,37 +149,63 @@ def run_pytest(project: Project, *arguments: str) -> "subprocess.CompletedProces
 
 
 def said_by_pytest(project: Project) -> dict[str, str]:
-    """What pytest says of each item of the module."""
+    """What pytest says of each item, by node ids without their folder."""
     words = {"PASSED": "passed", "XPASS": "passed", "FAILED": "failed"}
     words |= {"ERROR": "failed", "SKIPPED": "skipped", "XFAIL": "xfailed"}
     found: dict[str, str] = {}
     output = run_pytest(project, "-rA", "-v").stdout
     for line in output.splitlines():
-        match = re.match(r"tests/test_case\.py::(\S+) (\w+)", line)
+        match = re.match(r"tests/(test_case\S*\.py::\S+) (\w+)", line)
         if match and found.get(match[1]) != "failed":
             found[match[1]] = words[match[2]]
     return found
 
 
-@pytest.mark.parametrize("case", CASES, indirect=True)
+def said_by_gate(project: Project, *options: str) -> dict[str, str]:
+    """What the gate says of each item, by the same ids."""
+    listed = json.loads(project.run("list", "--json").stdout)["scenarios"]
+    judged = json.loads(project.run("gate", "--json", *options).stdout)["scenarios"]
+    found: dict[str, str] = {}
+    for task in listed:
+        word = "passed"
+        for each in judged:
+            name = each["scenario"]
+            if name != task["node"] and not is_below(name, task["scenario"]):
+                continue
+            if each["exit_code"] != exits.OK:
+                word = "failed"
+            elif each["skipped"]:
+                word = "skipped"
+                if each["text"].startswith("expected to fail"):
+                    word = "xfailed"
+        found[task["node"].removeprefix("tests/")] = word
+    return found
+
+
 @pytest.mark.parametrize(
     "where", ["child", pytest.param("here", marks=pytest.mark.slow)]
 )
-def test_gate_says_what_pytest_says(
-    case: Project, where: str, request: pytest.FixtureRequest
-) -> None:
-    _, expected = CASES[request.node.callspec.params["case"]]
-    run_pytest(case, *ACCEPT)
-    assert said_by_pytest(case) == expected
+def test_gate_says_what_pytest_says(project: Project, where: str) -> None:
+    (project.root / "tests/scenarios/test_sound.py").unlink()
+    expected: dict[str, str] = {}
+    for number, (text, words) in enumerate(CASES.values()):
+        name = f"test_case_{number:02}.py"
+        project.write(f"tests/{name}", HEAD + text)
+        expected |= {f"{name}::{item}": word for item, word in words.items()}
+    run_pytest(project, *ACCEPT)
+    assert said_by_pytest(project) == expected
     options = ("--in-process",) if where == "here" else ()
-    for name, word in expected.items():
-        result = case.run("gate", f"tests/test_case.py::{name}", *options)
-        text = result.output
-        assert (result.exit_code == exits.OK) == (word != "failed"), text
-        assert ("skipped: " in text) == (word in ("skipped", "xfailed")), text
-        assert ("expected to fail" in text) == (word == "xfailed"), text
-    failed = "failed" in expected.values()
-    assert (case.run("gate", *options).exit_code != exits.OK) == failed
+    assert said_by_gate(project, *options) == expected
+
+
+@pytest.mark.parametrize("case", ["parametrize", "module level, wrong"])
+def test_one_item_is_chosen_by_its_node_id(project: Project, case: str) -> None:
+    text, words = CASES[case]
+    project.write("tests/test_case.py", HEAD + text)
+    run_pytest(project, *ACCEPT)
+    for item, word in words.items():
+        result = project.run("gate", f"tests/test_case.py::{item}")
+        assert (result.exit_code != exits.OK) == (word == "failed"), result.output
 
 
 def test_a_changed_expectation_fails_both(project: Project) -> None:
@@ -197,14 +216,14 @@ def test_a_changed_expectation_fails_both(project: Project) -> None:
     run_pytest(project, *ACCEPT)
     file = project.root / "expect/test_case/test_it.txt"
     file.write_text(file.read_text().replace("ab", "ba"))
-    assert said_by_pytest(project) == {"test_it": "failed"}
+    assert said_by_pytest(project) == {"test_case.py::test_it": "failed"}
     result = project.run("gate")
     assert result.exit_code == exits.CHANGED
     assert "test_case/test_it" in result.output
     project.write(
         "tests/test_case.py", f"{HEAD}@pytest.mark.xfail(strict=True)\n{text}"
     )
-    assert said_by_pytest(project) == {"test_it": "xfailed"}
+    assert said_by_pytest(project) == {"test_case.py::test_it": "xfailed"}
     assert project.run("gate").exit_code == exits.OK
 
 
