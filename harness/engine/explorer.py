@@ -357,7 +357,9 @@ def _result(
         *independent.caveats(session),
         *reference.caveats(session),
     )
-    proven = complete and not violations and _proven(session, parts)
+    # After a finding the assumptions of a proof are unknown (`proof._conclude`).
+    refuted = violations or session.findings
+    proven = complete and not refuted and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)
     # Claims that still hold if the states did not close, or not for all.
     closed = proven and (session.system.settled or not session.parts)

@@ -251,7 +251,9 @@ def _is_cheap(session: ExplorationSession, blind: Search, most: int) -> bool:
 
 def _conclude(session: ExplorationSession, search: Search, *, order_read: bool) -> None:
     blind = not search.exact and bool(search.variants)
-    unread = orders_unread(session, search.variants) if blind and search.closed else ()
+    # It is an assumption of a proof, and its portraits take long.
+    needed = blind and search.closed and not session.findings
+    unread = orders_unread(session, search.variants) if needed else ()
     session.closure = Closure(
         states=search.states,
         transitions=search.transitions,

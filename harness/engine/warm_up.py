@@ -36,6 +36,7 @@ from random import Random
 from everyorder.harness.base.errors import ExplorationRestart, ProcessError
 from everyorder.harness.engine.oracle import (
     Replay,
+    abandon,
     portrait,
     replay,
     silent_player,
@@ -184,6 +185,7 @@ def warm_up(session: ExplorationSession) -> None:
         # It ends: each package is new once, and so is garbage of older objects.
         try:
             stable = player.play()
+            player.collect()
             changed = system.rehearse(begins=False)
             break
         except ExplorationRestart as restart:
@@ -343,6 +345,21 @@ class _WarmUpPlayer:
                 passes = PASSES
                 self.forget_form()
         return False
+
+    def collect(self) -> None:
+        """Perform everything and collect garbage, wherever that is an operation.
+
+        Garbage of older objects that is found here begins only the warm-up anew; the
+        search finds it when it first collects, and loses all that was played until
+        then.
+        """
+        if not isinstance(self._now, StateForm) or not self._now.weak:
+            return
+        operations = self._session.operations
+        for history in rehearsal(operations):
+            everything = (*history, operations.collect)
+            abandon(self._system, everything, order_dependent=self._total)
+        self._fresh()  # the garbage of a system is judged when the next one is made
 
     def compare_first(self, outside: tuple[str, ...]) -> None:
         """Compare the results of the first performances with those of the last.
