@@ -3,9 +3,15 @@
 The objects and all their referents are held, so that ids name the same objects as long
 as a detector lives.  All slots of the objects are set when it is made: then a slot that
 is deleted shows in the number of references, and plain values of slots need no reader.
+
+Every form asks once whether anything changed, so what can be prepared is prepared when
+a detector is made: the arguments of the collector's function, and the readers with
+their objects.  Objects that nothing can change are not compared, only held.
 """
 
 import array
+import gc
+import types
 from collections.abc import Hashable, Iterable
 from itertools import accumulate
 from typing import Any
@@ -17,18 +23,35 @@ from everyorder.harness.state.scan import (
     LEAVES,
     MARK,
     PLAIN,
+    SEAM,
     TOKEN,
     VALUES,
     Words,
+    add_memos,
     bits_of,
-    ids_of,
+    bytes_of_ids,
     is_memo,
     keyed_of,
     keys_of,
     readers_of,
-    referents_of,
     segment_ends,
-    tokens_of,
+)
+
+# Exactly these: a subclass may have attributes.  A generic alias fills its parameters
+# when they are first read, which is no change.
+_CONSTANT = frozenset(
+    map(
+        id,
+        (
+            frozenset,
+            range,
+            slice,
+            tuple,
+            types.GenericAlias,
+            types.MethodType,
+            types.UnionType,
+        ),
+    )
 )
 
 
@@ -52,7 +75,12 @@ class ChangeDetector:
 
     def __init__(self, objects: Iterable[Any]) -> None:
         leaves = {*map(id, LEAVES), *map(id, VALUES)}
-        owners = {id(o): o for o in objects if id(type(o)) not in leaves}.values()
+        every = list(objects)
+        owners = {
+            id(o): o
+            for o in every
+            if id(type(o)) not in leaves and id(type(o)) not in _CONSTANT
+        }.values()
         coded = [(o, _bits_of_set(type(o))) for o in owners]
         coded.sort(key=is_memo)
         self._special = [(o, code) for o, code in coded if code not in PLAIN]
@@ -66,10 +94,19 @@ class ChangeDetector:
         self._dicts = [o for o in owners if type(o) is dict]
         self._keyed = keyed_of(self._special)
         self._owners = [o for o, _ in coded]
-        self._codes = bytes(code for _, code in coded)
+        ordered = len(coded) - sum(map(is_memo, coded))
+        spaced: list[Any] = [SEAM] * (2 * ordered)
+        spaced[::2] = self._owners[:ordered]
+        self._spaced, self._memos = tuple(spaced), self._owners[ordered:]
+        self._read = [
+            (o, reader)
+            for (o, _), reader in zip(self._special, self._readers, strict=True)
+            if reader is not None
+        ]
         # Living objects keep their addresses.
-        self._held = self._references(), *keys_of(self._dicts, self._keyed)
-        self._sizes = self._held[1]
+        _, keys = keys_of(self._dicts, self._keyed)
+        self._held = every, self._references(), keys
+        self._sizes = keys_of(self._dicts, self._keyed)[0]
         self._before = self._now()
 
     def unchanged(self) -> bool:
@@ -79,15 +116,10 @@ class ChangeDetector:
     def changed(self) -> list[Any]:
         """Return the objects that are not as they were."""
         tokens, slots, keys = self._before
-        read = [
-            o
-            for (o, _), reader in zip(self._special, self._readers, strict=True)
-            if reader is not None
-        ]
         _, slots_now, keys_now = self._now()
         sizes, _ = keys_of(self._dicts, self._keyed)
         compared: tuple[tuple[list[Any], Iterable[Any], Iterable[Any]], ...] = (
-            (read, tokens, tokens_of(self._special, self._readers)),
+            ([o for o, _ in self._read], tokens, self._tokens()),
             (self._owners, _segments(slots), _segments(slots_now)),
             (
                 [*self._dicts, *self._keyed],
@@ -104,15 +136,16 @@ class ChangeDetector:
         return list(changed.values())
 
     def _references(self) -> list[Any]:
-        return referents_of(self._owners, self._codes)
+        slots = gc.get_referents(*self._spaced)
+        add_memos(slots, self._memos)
+        return slots
+
+    def _tokens(self) -> tuple[Hashable, ...]:
+        return tuple([reader(o) for o, reader in self._read])
 
     def _now(self) -> tuple[tuple[Hashable, ...], bytes, bytes]:
         _, keys = keys_of(self._dicts, self._keyed)
-        return (
-            tokens_of(self._special, self._readers),
-            ids_of(self._references()).tobytes(),
-            ids_of(keys).tobytes(),
-        )
+        return self._tokens(), bytes_of_ids(self._references()), bytes_of_ids(keys)
 
 
 def _segments(slots: bytes) -> list[Words]:

@@ -150,7 +150,9 @@ class HeapWalk(Tokens):
         append, enqueue, find, identity = out.append, order.append, numbers.get, id
         ignoring = self.ignoring
         unique = None if self.unique is None else self.unique.is_key
-        readers: dict[int, Any] = dict(HANDLERS)
+        readers = self.readers
+        if not readers:
+            readers.update(HANDLERS)
         reader_of = readers.get
         none, boolean, text, cell = type(None), bool, str, types.CellType
         defers = self.defers

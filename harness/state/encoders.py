@@ -34,7 +34,6 @@ from everyorder.harness.state.layout import (
     ABSENT,
     Parts,
     bases_of,
-    cached_answers,
     changeable,
     exact_name,
     flags_apart,
@@ -43,8 +42,8 @@ from everyorder.harness.state.layout import (
     mro_of,
     namespace_of,
     qualname_of,
+    registered_and_answered,
     short_name_of,
-    virtual_subclasses,
 )
 from everyorder.harness.state.noise import FLAG_TABLE, is_noise_of_class
 from everyorder.harness.state.scope import function_modules
@@ -265,10 +264,24 @@ def write_class(stream: Tokens, o: type) -> None:
     out.append(True)
     stream.emit(methods)
     stream.abstract.append(o)
-    for members in (virtual_subclasses(o), *cached_answers(o)):
-        out.append(len(members))
+    if stream.defers is None:  # else each form has these of its own
+        _answers(stream, stream.number, *registered_and_answered(o))
+
+
+def write_answers(stream: Tokens, o: type) -> None:
+    """Write what an abstract class registered and answered; the class was written."""
+    every = registered_and_answered(o)
+    if any(every):
+        number = stream.seen[id(o)]
+        stream.out += ("answers", number)
+        _answers(stream, number, *every)
+
+
+def _answers(stream: Tokens, number: int, *every: list[type]) -> None:
+    for members in every:
+        stream.out.append(len(members))
         if members:
-            stream.waiting.append((stream.number, list(members)))
+            stream.waiting.append((number, members))
             stream.weak = stream.weak or not all(
                 _permanent(stream, each) for each in members
             )

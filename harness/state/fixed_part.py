@@ -15,8 +15,9 @@ part for good, the part is built again, and the exploration restarts: forms of t
 parts are never compared.
 
 What belongs to it: objects that the lasting roots reach without passing through a
-*deferred* one.  Deferred objects have a number in the fixed part, and are described in
-each form.  They are
+*deferred* one; of an abstract class all but its registrations and cached answers, which
+each form has beside its number.  Deferred objects have a number in the fixed part, and
+are described in each form.  They are
 
 - objects of kinds of which the verification might miss state (`is_scanned`);
 - objects that changed, and globals that were rebound.  Their children stay in the fixed
@@ -50,22 +51,21 @@ from itertools import chain, repeat
 from threading import Lock, RLock
 from typing import Any
 
-from everyorder.harness.state.accessors import LRU
+from everyorder.harness.state.accessors import LRU, exact_accessor
 from everyorder.harness.state.change_detector import ChangeDetector
 from everyorder.harness.state.code_references import write_reads
 from everyorder.harness.state.code_value import names_in
 from everyorder.harness.state.encode import HeapWalk
-from everyorder.harness.state.encoders import is_named
+from everyorder.harness.state.encoders import is_named, write_answers
 from everyorder.harness.state.layout import (
     ABSENT,
-    cached_answers,
     changeable,
     exact_name,
     is_abstract,
     module_dict,
     module_of,
+    mro_of,
     qualname_of,
-    virtual_subclasses,
 )
 from everyorder.harness.state.references import (
     attribute_dicts,
@@ -199,11 +199,8 @@ class FixedPart:
             return True
         if id(kind) in _SETS:
             return not all(map(_is_plain, o))
-        if issubclass(kind, type):
-            if is_named(self._walk, o):
-                return False
-            if is_abstract(o) and (virtual_subclasses(o) or any(cached_answers(o))):
-                return True
+        if issubclass(kind, type) and is_named(self._walk, o):
+            return False
         return not is_scanned(self._walk, o)
 
     def _add_children(self, at: int) -> int:
@@ -300,6 +297,9 @@ class FixedPart:
         self._ints = [walk.out[place][0] for place in walk.addresses]
         classes = [o for o in self._inside if issubclass(type(o), type)]
         self._abstract = [each for each in classes if is_abstract(each)]
+        self._verified = frozenset(map(id, classes))
+        # Types of which it is known whether their plans may be used in other walks.
+        self._planned = set(walk.plans)
         self._named = [
             (o, module_of(o), qualname_of(o))
             for o in map(walk.order.__getitem__, walk.outside)
@@ -340,7 +340,7 @@ class FixedPart:
         walk.sets = mine.sets[:]
         walk.outside = mine.outside[:]
         walk.inside = mine.inside
-        walk.plans = mine.plans.copy()
+        walk.plans, walk.readers = mine.plans.copy(), mine.readers.copy()
         walk.weak = mine.weak
         walk.omitted, walk.named = mine.omitted[:], mine.named
         walk.described = self.done
@@ -357,6 +357,8 @@ class FixedPart:
                 if name in self._changed.roots or id(root) in self._changed.observable
             },
         )
+        for each in self._abstract:
+            write_answers(walk, each)
         return walk
 
     def close(self, walk: HeapWalk) -> None:
@@ -373,6 +375,27 @@ class FixedPart:
             ]
             if late:
                 walk.out += (kind, *late)
+        for plan in walk.plans.values():
+            if id(plan.kind) not in self._planned:
+                self._planned.add(id(plan.kind))
+                if self._is_lasting(plan.kind):
+                    self._walk.plans[id(plan.kind)] = plan
+                    reader = walk.readers.get(id(plan.kind))
+                    if reader is plan:
+                        self._walk.readers[id(plan.kind)] = plan
+
+    def _is_lasting(self, kind: type) -> bool:
+        """Return True if the plan of a type stays the same as long as this part does.
+
+        A plan follows from the class and its bases; those that can be changed must be
+        verified here.  A walk notes by itself that it meets a weak reference.
+        """
+        bases = mro_of(kind)
+        return exact_accessor(kind) is None and not any(
+            each is weakref.ReferenceType
+            or (changeable(each) and id(each) not in self._verified)
+            for each in bases
+        )
 
     # Verification
 
@@ -400,7 +423,6 @@ class FixedPart:
             )
             and self._detector.unchanged()
             and all(room_of(o) == room for o, room in self._room)
-            and all(not any(cached_answers(kind)) for kind in self._abstract)
             and all(
                 children <= set(map(id, children_of(o)))
                 for o, children in self._children
@@ -466,9 +488,6 @@ class FixedPart:
         for o, room in self._room:
             if room_of(o) != room:
                 self._raise(o)
-        for kind in self._abstract:
-            if any(cached_answers(kind)):
-                self._raise(kind)
         for o, children in self._children:
             if not children <= set(map(id, children_of(o))):
                 self._raise(o, changed.level.get(id(o), ALL))

@@ -338,18 +338,25 @@ def virtual_subclasses(kind: type) -> list[type]:
 
 def cached_answers(kind: type) -> tuple[list[type], list[type]]:
     """Return the cached answers that are state: positive, and negative ones."""
-    _, yes, no, version = _abc._get_dump(kind)
-    positive = _live(yes)
+    _, positive, negative = registered_and_answered(kind)
+    return positive, negative
+
+
+def registered_and_answered(kind: type) -> tuple[list[type], list[type], list[type]]:
+    """Return the virtual subclasses of an abstract class, and its cached answers."""
+    registered, yes, no, version = _abc._get_dump(kind)
+    virtual, positive = _live(registered), _live(yes)
     negative = _live(no) if version == _abc.get_cache_token() else []
     if not positive and not negative:
-        return [], []
+        return virtual, [], []
     for level in mro_of(kind):
         if "__subclasshook__" in namespace_of(level):
             if level is not object:
-                return positive, negative
+                return virtual, positive, negative
             break
     below = _below(kind)
     return (
+        virtual,
         [each for each in positive if not _follows(each, below)],
         [each for each in negative if _follows(each, below)],
     )

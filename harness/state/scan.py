@@ -17,7 +17,7 @@ that is kept alive is alone at its address, so equal ids mean equal values.  A s
 spends most of its time on finding new objects among the references of a level; a second
 scan that meets the same references reuses the result of the first (`rescan`).  Ids are
 stored as machine words: CPython's id of an object is its address, so the items of a
-tuple, as they are in memory, are their ids, and no integer is created (`ids_of`).
+list, as they are in memory, are their ids, and no integer is created (`ids_of`).
 """
 
 import _thread
@@ -98,24 +98,28 @@ _VALUE_IDS, _LEAF_IDS = frozenset(map(id, VALUES)), frozenset(map(id, LEAVES))
 _globals_of = types.FunctionType.__dict__["__globals__"].__get__
 thread_dict = _thread._local.__getattribute__
 
-# The offset of the items of a tuple.
-_ITEMS = tuple.__basicsize__
+# The offset of the address of a list's items, and the size of an address.
+_ITEMS, _WORD = object.__basicsize__ + 8, 8
 
 # The container that refers to this mark separates any two containers of a level.
 MARK = object()
-_SEAM = [MARK]
+SEAM = [MARK]
+
+
+def _items_of(objects: list[Any]) -> bytes:
+    """Return the items of a list as they are in memory."""
+    start = ctypes.c_size_t.from_address(id(objects) + _ITEMS).value
+    return ctypes.string_at(start, len(objects) * _WORD) if objects else b""
 
 
 def _addresses(objects: Sequence[Any]) -> Words:
-    """Return the ids of objects, read from a tuple of them in memory."""
-    items = tuple(objects)
-    words = array.array("Q")
-    words.frombytes(ctypes.string_at(id(items) + _ITEMS, len(items) * words.itemsize))
-    return words
+    """Return the ids of objects, read from a list of them in memory."""
+    items = objects if type(objects) is list else list(objects)
+    return array.array("Q", _items_of(items))
 
 
 def _numbers(objects: Sequence[Any]) -> Words:
-    """Return the ids of objects on interpreters with another layout of tuples."""
+    """Return the ids of objects on interpreters with another layout of lists."""
     return array.array("Q", map(id, objects))
 
 
@@ -133,9 +137,19 @@ def _objects(words: Words, owners: Sequence[Any]) -> list[Any]:
     return objects
 
 
-# True if ids are addresses, and items of tuples are words of 64 bits.
-_IN_MEMORY = sys.implementation.name == "cpython" and tuple.__itemsize__ == 8
+# True if ids are addresses, and the items of a list are words of 64 bits.  In an
+# interpreter without a global lock an object begins with other fields.
+_IN_MEMORY = (
+    sys.implementation.name == "cpython"
+    and tuple.__itemsize__ == _WORD
+    and (object.__basicsize__, list.__basicsize__) == (2 * _WORD, 5 * _WORD)
+)
 ids_of = _addresses if _IN_MEMORY else _numbers
+
+
+def bytes_of_ids(objects: list[Any]) -> bytes:
+    """Return the ids of objects as bytes, to be compared at once."""
+    return _items_of(objects) if _IN_MEMORY else _numbers(objects).tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,13 +405,18 @@ def referents_of(containers: Sequence[Any], codes: bytes) -> list[Any]:
     these referents are sorted.
     """
     ordered = len(containers) - codes.translate(_MEMOS_ONLY).count(1)
-    spaced: list[Any] = [_SEAM] * (2 * ordered)
+    spaced: list[Any] = [SEAM] * (2 * ordered)
     spaced[::2] = containers[:ordered]
     slots = gc.get_referents(*spaced)
-    for memo in containers[ordered:]:
+    add_memos(slots, containers[ordered:])
+    return slots
+
+
+def add_memos(slots: list[Any], memos: Iterable[Any]) -> None:
+    """Add all referents of some memos, with a mark after those of each, by address."""
+    for memo in memos:
         slots += sorted(gc.get_referents(memo), key=id)
         slots.append(MARK)
-    return slots
 
 
 def _next_slots(

@@ -113,7 +113,8 @@ class Tokens:
     `waiting` are objects in sets, which have no order, by the number of their set;
     `omitted` are attributes that may be noise, by number and name: they are written at
     the end if some code names them (`named`);
-    `inside` records which modules are followed.
+    `inside` records which modules are followed; `plans` and `readers` are those of the
+    types that were met, by id.
 
     Values that were read by name, without a reference, are listed for `heap.py`:
     `read_names` by dict, key and value, `resolved` by module, dotted name and object.
@@ -162,6 +163,7 @@ class Tokens:
         self.empty: list[tuple[int, dict[Any, Any]]] = []
         self.inside: dict[str, bool] = {}
         self.plans: dict[int, InstancePlan] = {}
+        self.readers: dict[int, Any] = {}
         self.read_names: list[tuple[dict[str, Any], str, Any]] = []
         self.resolved: list[tuple[str, str, object]] = []
         self.defers: Callable[[Any], bool] | None = None

@@ -17,6 +17,7 @@ import pytest
 from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine.protocol import StateForm
 from everyorder.harness.state import FollowedScope, Heap
+from everyorder.harness.state.change_detector import ChangeDetector
 
 NAME = "fixed_subject"
 SCOPE = FollowedScope(frozenset({NAME}))
@@ -486,3 +487,73 @@ def test_nothing_is_kept_alive_once_it_is_forgotten(subject: Any) -> None:
     gc.collect()
 
     assert reference() is None
+
+
+def test_answers_of_an_abstract_class_are_state_and_the_class_stays_fixed(
+    subject: Any,
+) -> None:
+    """Each class that answered was described again in each form, with all of it."""
+    reader = heap()
+    before = state(reader, roots_of(subject))
+
+    issubclass(subject.Other, subject.Hooked)
+    answered = reader.form({}, roots_of(subject))
+    issubclass(subject.Kind, subject.Hooked)
+    both = reader.form({}, roots_of(subject))
+    reader.empty_caches()
+
+    assert len({before, answered, both}) == 3
+    assert both.objects < before.objects + 5
+    assert reader.form({}, roots_of(subject)) == before
+
+
+def test_which_classes_are_registered_is_state(subject: Any) -> None:
+    """A fixed part was built without any, and then with one or the other."""
+    seen = []
+    for kind in (subject.Other, subject.Made):
+        abstract = abc.ABCMeta("Abstract", (), {"__module__": NAME})
+        subject.Abstract = abstract
+        reader = heap()
+        abstract.register(kind)
+        seen.append(state(reader, roots_of(subject)))
+    assert seen[0] != seen[1]
+
+
+def test_kinds_of_objects_that_nothing_changes_are_held_and_not_compared(
+    subject: Any,
+) -> None:
+    constant = (range(8), [1].append, list[int], int | str, (1, []), slice(1, 2))
+    detector = ChangeDetector([subject.NAMES, *constant, *constant[4]])
+    assert detector.unchanged()
+    constant[4][1].append(1)
+    assert detector.changed() == [constant[4][1]]
+
+
+def test_the_plan_of_a_class_ends_with_the_class(subject: Any) -> None:
+    """A plan of an instance in one form serves the next ones."""
+    reader = heap()
+    roots = roots_of(subject)
+    one, other = subject.Slotted(), subject.Slotted()
+    one.first = other.first = 1
+    other.second = 2
+    first = state(reader, roots, {"registry": one})
+    assert reader.form({"registry": one}, roots) == first
+    assert reader.form({"registry": other}, roots) != first
+    assert reader.is_complete
+    # From now on a slot is unknown.
+    subject.Slotted.__slots__ = ("first",)
+    state(reader, roots, {"registry": other})
+    assert not reader.is_complete
+
+
+def test_a_weak_reference_is_met_in_each_form(subject: Any) -> None:
+    subject.Reference = type(
+        "Reference", (weakref.ref,), {"__module__": NAME, "__qualname__": "Reference"}
+    )
+    subject.CALLED.append(subject.Reference)
+    reader, roots = heap(), roots_of(subject)
+    assert not state(reader, roots).weak
+    for _ in range(3):
+        reference = subject.Reference(subject.Other)
+        assert reader.form({"registry": [reference]}, roots).weak
+        assert not reader.form({}, roots).weak
