@@ -16,15 +16,17 @@ program binds there (`pytest.state = 1`), or sets on a class or function, is sta
 """
 
 import _thread
+import array
 import builtins
 import gc
 import operator
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import _lru_cache_wrapper, partial
-from itertools import accumulate, compress
+from itertools import accumulate, chain, compress, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from everyorder.harness.state.layout import (
@@ -36,7 +38,13 @@ from everyorder.harness.state.layout import (
     mro_of,
     namespace_of,
 )
-from everyorder.harness.state.scan import MARK, Level, thread_dict
+from everyorder.harness.state.scan import (
+    MARK,
+    SEAM,
+    Level,
+    bytes_of_ids,
+    thread_dict,
+)
 
 _Ids: TypeAlias = tuple[int, ...]
 
@@ -304,32 +312,152 @@ class Bound(NamedTuple):
         return values
 
 
-Bindings: TypeAlias = Mapping[str, Bound]
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the namespaces of observing modules are found again.
 
-
-def bindings(observes: Callable[[str], bool]) -> Bindings:
-    """Return what names of observing modules are bound to, by the path of a namespace.
-
-    It includes the attributes of classes and functions.
+    `observing` are places in `sys.modules`, `classes` those of own classes among the
+    values of these modules, `functions` those of own functions among the values of
+    modules and classes, and `dicts` those of dicts among the referents of functions.
     """
+
+    observing: tuple[int, ...]
+    classes: tuple[int, ...]
+    functions: tuple[int, ...]
+    dicts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What names of observing modules are bound to, by the path of a namespace.
+
+    It includes the attributes of classes and functions.  `words` are the ids of all
+    that was read, in the order of reading; `modules` keeps the names of all modules.
+    """
+
+    spaces: Mapping[str, Bound]
+    modules: tuple[object, ...]
+    places: _Places
+    words: tuple[bytes, ...]
+
+    def is_valid(self) -> bool:
+        """Return True if all names are bound to what they were bound to.
+
+        It compares what `Bound` compares, and all at once.  Names and atoms are alive,
+        so the same id is the same value; of other objects only types and ids are known
+        in both cases.  Reading ends at the first difference, as no place is right after
+        it.
+        """
+        return all(map(operator.eq, _words_at(self.places), self.words))
+
+
+def bindings(observes: Callable[[str], bool], before: Bindings | None) -> Bindings:
+    """Return what names of observing modules are bound to.
+
+    It is `before`, of the same observing modules, if nothing changed since then.
+    """
+    if before is not None and before.is_valid():
+        return before
+    names = tuple(sys.modules)
+    observing = tuple(
+        at
+        for at, (name, module) in enumerate(list(sys.modules.items()))
+        if type(name) is str
+        and observes(name)
+        and issubclass(type(module), types.ModuleType)
+    )
     spaces: dict[str, Bound] = {}
-    for name, module in list(sys.modules.items()):
-        if (
-            type(name) is str
-            and observes(name)
-            and issubclass(type(module), types.ModuleType)
-        ):
-            space = module_dict(module)
-            functions = _bind(spaces, name, space, id(space))
-            for key, value in list(space.items()):
-                if issubclass(type(value), type) and _is_own(value, name):
-                    functions += _bind(
-                        spaces, f"{name}.{key}", namespace_of(value), id(value)
-                    )
-            # Others are attributes of the module that defines them.
-            own = [each for each in functions if each.__globals__ is space]
-            _bind_attributes(spaces, name, own)
-    return spaces
+    modules = list(sys.modules.values())
+    for at in observing:
+        name, space = str(names[at]), module_dict(modules[at])
+        functions = _bind(spaces, name, space, id(space))
+        for key, value in list(space.items()):
+            if issubclass(type(value), type) and _is_own(value, name):
+                functions += _bind(
+                    spaces, f"{name}.{key}", namespace_of(value), id(value)
+                )
+        # Others are attributes of the module that defines them.
+        own = [each for each in functions if each.__globals__ is space]
+        _bind_attributes(spaces, name, own)
+    places = _places(names, observing)
+    return Bindings(spaces, names, places, tuple(_words_at(places)))
+
+
+def _places(names: Sequence[object], observing: tuple[int, ...]) -> _Places:
+    modules = list(sys.modules.values())
+    spaces = [module_dict(modules[at]) for at in observing]
+    values = _values_of(spaces)
+    owners = _repeated(range(len(spaces)), spaces)
+    classes = tuple(
+        at
+        for at, (value, owner) in enumerate(zip(values, owners, strict=True))
+        if issubclass(type(value), type)
+        and _is_own(value, str(names[observing[owner]]))
+    )
+    inner = _dicts_of(values[at] for at in classes)
+    values += _values_of(inner)
+    owners += _repeated((owners[at] for at in classes), inner)
+    functions = tuple(
+        at
+        for at, (value, owner) in enumerate(zip(values, owners, strict=True))
+        if type(value) is types.FunctionType and value.__globals__ is spaces[owner]
+    )
+    shared = {id(vars(builtins)), *map(id, spaces)}
+    slots = _slots_of(values[at] for at in functions)
+    dicts = tuple(
+        at
+        for at, each in enumerate(slots)
+        if type(each) is dict and id(each) not in shared
+    )
+    return _Places(observing, classes, functions, dicts)
+
+
+def _words_at(places: _Places) -> Iterator[bytes]:
+    """Yield the ids of all that the names at some places are bound to."""
+    yield bytes_of_ids(list(sys.modules))
+    modules = list(sys.modules.values())
+    chosen = [modules[at] for at in places.observing]
+    yield bytes_of_ids(list(map(type, chosen)))
+    spaces = list(map(module_dict, chosen))
+    yield bytes_of_ids(spaces)
+    values = _values_of(spaces)
+    yield from _contents(spaces, values)
+    inner = _dicts_of(values[at] for at in places.classes)
+    values_of_classes = _values_of(inner)
+    yield from _contents(inner, values_of_classes)
+    values += values_of_classes
+    slots = _slots_of(values[at] for at in places.functions)
+    yield bytes_of_ids(slots)
+    attributes = [slots[at] for at in places.dicts]
+    yield bytes_of_ids(list(map(type, attributes)))
+    yield from _contents(attributes, _values_of(attributes))
+
+
+def _contents(spaces: list[Any], values: list[Any]) -> Iterator[bytes]:
+    """Yield the sizes of dicts, and the ids of their names, their values and types."""
+    yield array.array("Q", map(len, spaces)).tobytes()
+    yield bytes_of_ids(list(chain.from_iterable(spaces)))
+    yield bytes_of_ids(values)
+    yield bytes_of_ids(list(map(type, values)))
+
+
+def _values_of(spaces: Iterable[dict[Any, Any]]) -> list[Any]:
+    return list(chain.from_iterable(map(dict.values, spaces)))
+
+
+def _dicts_of(classes: Iterable[type]) -> list[Any]:
+    """Return the namespaces of classes, each of which its proxy refers to."""
+    return gc.get_referents(*map(namespace_of, classes))
+
+
+def _slots_of(functions: Iterable[Any]) -> list[Any]:
+    """Return the referents of functions, with a mark after those of each."""
+    return gc.get_referents(*chain.from_iterable(zip(functions, repeat(SEAM))))
+
+
+def _repeated(owners: Iterable[int], spaces: Iterable[Any]) -> list[int]:
+    """Return the owner of each value of some dicts."""
+    return [o for o, space in zip(owners, spaces, strict=True) for _ in space]
 
 
 def _bind(
@@ -380,8 +508,11 @@ _NO_NAMES = Bound(0, (), (), (), ())
 
 def rebound_names(before: Bindings, now: Bindings) -> Iterator[tuple[str, int]]:
     """Yield the names that were rebound, each with the id of its namespace."""
-    for path in sorted(before.keys() | now.keys()):
-        old, new = before.get(path, _NO_NAMES), now.get(path, _NO_NAMES)
+    if now is before:
+        return
+    for path in sorted(before.spaces.keys() | now.spaces.keys()):
+        old = before.spaces.get(path, _NO_NAMES)
+        new = now.spaces.get(path, _NO_NAMES)
         # The atoms are alive, so no other value has the address of one.
         if old == new:
             continue

@@ -207,7 +207,7 @@ class Boundary:
                 values=snapshot.values + second.values,
                 thread=thread_state(),
                 variables=variables(extent.members),
-                bindings=bindings(extent.ignores),
+                bindings=bindings(extent.ignores, snapshot.bindings),
                 met=snapshot.met | second.met,
             )
             objects = {}
@@ -242,7 +242,7 @@ def _snapshot(roots: list[Any], scan: Scan, extent: Extent) -> Snapshot:
         tuple(scan.values),
         thread_state(),
         variables(extent.members),
-        bindings(extent.ignores),
+        bindings(extent.ignores, None),
         scan.met,
         extent.onlookers,
     )
