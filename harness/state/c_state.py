@@ -85,6 +85,11 @@ def class_reader(kind: type) -> Callable[[type], Hashable]:
     return _CLASS_READERS[registers, is_standard(raw_module_of(kind))]
 
 
+def fixed_class_reader(kind: type) -> Callable[[type], Hashable]:
+    """Return the same without registered classes, which each form has of its own."""
+    return _CLASS_READERS[False, is_standard(raw_module_of(kind))]
+
+
 def _class_reader(registers: bool, standard: bool) -> Callable[[type], Hashable]:
     def read(kind: type) -> Hashable:
         registered: frozenset[int] | None = _NO_IDS

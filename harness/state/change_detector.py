@@ -12,11 +12,11 @@ their objects.  Objects that nothing can change are not compared, only held.
 import array
 import gc
 import types
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import accumulate
 from typing import Any
 
-from everyorder.harness.state.c_state import token_reader
+from everyorder.harness.state.c_state import fixed_class_reader, token_reader
 from everyorder.harness.state.hidden_fields import property_token
 from everyorder.harness.state.layout import Memo
 from everyorder.harness.state.scan import (
@@ -65,6 +65,16 @@ def _bits(kind: type) -> int:
 _bits_of_set: Memo[type, int] = Memo(_bits)
 
 
+def _reader_of(
+    o: Any, reader: Callable[[Any], Hashable] | None
+) -> Callable[[Any], Hashable] | None:
+    """Return how a detector reads what an object keeps in C; a scan has `reader`."""
+    if issubclass(type(o), property):
+        # Only hostile code makes a property again in place.
+        return property_token
+    return fixed_class_reader(o) if issubclass(type(o), type) else reader
+
+
 class ChangeDetector:
     """Detects changes of some objects; holds them and all their referents.
 
@@ -84,13 +94,12 @@ class ChangeDetector:
         coded = [(o, _bits_of_set(type(o))) for o in owners]
         coded.sort(key=is_memo)
         self._special = [(o, code) for o, code in coded if code not in PLAIN]
-        # A scan does not read them: only hostile code makes a property again in place.
-        self._readers = tuple(
-            property_token if issubclass(type(o), property) else reader
+        self._readers = [
+            _reader_of(o, reader)
             for (o, _), reader in zip(
                 self._special, readers_of(self._special), strict=True
             )
-        )
+        ]
         self._dicts = [o for o in owners if type(o) is dict]
         self._keyed = keyed_of(self._special)
         self._owners = [o for o, _ in coded]

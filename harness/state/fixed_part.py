@@ -47,7 +47,7 @@ import types
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from threading import Lock, RLock
 from typing import Any
 
@@ -295,6 +295,7 @@ class FixedPart:
         self._values = [value for _, _, value in triples.values()]
         self._empty = [each for _, each in walk.empty]
         self._ints = [walk.out[place][0] for place in walk.addresses]
+        self._watched = frozenset((*self._ints, *map(id, self._empty)))
         classes = [o for o in self._inside if issubclass(type(o), type)]
         self._abstract = [each for each in classes if is_abstract(each)]
         self._verified = frozenset(map(id, classes))
@@ -364,9 +365,12 @@ class FixedPart:
     def close(self, walk: HeapWalk) -> None:
         """Write how values and empty dicts of this part refer to other objects."""
         find, done = walk.seen.get, self.done
+        # Ids of later objects are the last ones of a dict.
+        later = islice(reversed(walk.seen), len(walk.seen) - len(self._walk.seen))
+        some = not self._watched.isdisjoint(later)
         for kind, numbers in (
-            ("addresses", map(find, self._ints)),
-            ("empty", map(find, map(id, self._empty))),
+            ("addresses", map(find, self._ints if some else ())),
+            ("empty", map(find, map(id, self._empty if some else ()))),
         ):
             late = [
                 (at, number)

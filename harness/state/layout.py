@@ -345,6 +345,8 @@ def cached_answers(kind: type) -> tuple[list[type], list[type]]:
 def registered_and_answered(kind: type) -> tuple[list[type], list[type], list[type]]:
     """Return the virtual subclasses of an abstract class, and its cached answers."""
     registered, yes, no, version = _abc._get_dump(kind)
+    if not registered and not yes and not no:
+        return [], [], []
     virtual, positive = _live(registered), _live(yes)
     negative = _live(no) if version == _abc.get_cache_token() else []
     if not positive and not negative:
