@@ -379,7 +379,8 @@ class FixedPart:
             ]
             if late:
                 walk.out += (kind, *late)
-        for plan in walk.plans.values():
+        more = len(walk.plans) - len(self._walk.plans)
+        for plan in list(islice(reversed(walk.plans.values()), more)):
             if id(plan.kind) not in self._planned:
                 self._planned.add(id(plan.kind))
                 if self._is_lasting(plan.kind):
@@ -408,9 +409,14 @@ class FixedPart:
         roots = self._changed.roots
         return (
             list(lasting) == self._names
-            and all(
-                new is old or name in roots
-                for (name, new), old in zip(lasting.items(), self._roots, strict=True)
+            and (
+                all(map(operator.is_, lasting.values(), self._roots))
+                or all(
+                    new is old or name in roots
+                    for (name, new), old in zip(
+                        lasting.items(), self._roots, strict=True
+                    )
+                )
             )
             and all(
                 map(

@@ -380,12 +380,14 @@ class Heap:
 
     def _note_large(self, walk: HeapWalk, roots: Mapping[str, object]) -> None:
         """Record the limits of a walk that began at the fixed part, by a whole walk."""
+        numbers = walk.sets, walk.counters, walk.traces, walk.frames
+        if not (walk.opaque or walk.left_out or any(numbers)):
+            return
         fixed = self._fixed
         counted = {} if fixed is None or not walk.described else fixed.opaque.copy()
         for number in walk.opaque[sum(counted.values()) :]:
             name = exact_name(type(walk.order[number]))
             counted[name] = counted.get(name, 0) + 1
-        numbers = walk.sets, walk.counters, walk.traces, walk.frames
         unread = list(map(len, numbers))
         ignored = {label for _, label in walk.left_out}
         new_kind = (
