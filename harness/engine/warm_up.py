@@ -189,7 +189,9 @@ def warm_up(session: ExplorationSession) -> None:
             changed = system.rehearse(begins=False)
             break
         except ExplorationRestart as restart:
-            player.forget_form(only=restart.code == "PartsChanged")
+            # With older garbage collected, the same is followed and read.
+            if restart.code != "OlderGarbage":
+                player.forget_form(only=restart.code == "PartsChanged")
     session.rehearsed, session.stable = player.last, stable
     if not stable:
         return
@@ -349,9 +351,8 @@ class _WarmUpPlayer:
     def collect(self) -> None:
         """Perform everything and collect garbage, wherever that is an operation.
 
-        Garbage of older objects that is found here begins only the warm-up anew; the
-        search finds it when it first collects, and loses all that was played until
-        then.
+        Garbage of older objects that is found here restarts only the warm-up.  A search
+        finds it when it first collects, and is then restarted as a whole.
         """
         if not isinstance(self._now, StateForm) or not self._now.weak:
             return

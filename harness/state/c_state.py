@@ -86,7 +86,7 @@ def class_reader(kind: type) -> Callable[[type], Hashable]:
 
 
 def fixed_class_reader(kind: type) -> Callable[[type], Hashable]:
-    """Return the same without registered classes, which each form has of its own."""
+    """Return the same without registered classes, which each form contains."""
     return _CLASS_READERS[False, is_standard(raw_module_of(kind))]
 
 

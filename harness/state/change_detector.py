@@ -37,8 +37,8 @@ from everyorder.harness.state.scan import (
     segment_ends,
 )
 
-# Exactly these: a subclass may have attributes.  A generic alias fills its parameters
-# when they are first read, which is no change.
+# Exactly these: a subclass may have attributes.  A generic alias computes its
+# parameters when they are first read: its value is the same.
 _CONSTANT = frozenset(
     map(
         id,

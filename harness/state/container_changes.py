@@ -314,7 +314,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the namespaces of observing modules are found again.
+    """The places of the namespaces of observing modules, for reading them again.
 
     `observing` are places in `sys.modules`, `classes` those of own classes among the
     values of these modules, `functions` those of own functions among the values of
@@ -329,9 +329,9 @@ class _Places:
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What names of observing modules are bound to, by the path of a namespace.
+    """The values of all names of observing modules, by the path of a namespace.
 
-    It includes the attributes of classes and functions.  `words` are the ids of all
+    They include the attributes of classes and functions.  `words` are the ids of all
     that was read, in the order of reading; `modules` keeps the names of all modules.
     """
 
@@ -341,9 +341,9 @@ class Bindings:
     words: tuple[bytes, ...]
 
     def is_valid(self) -> bool:
-        """Return True if all names are bound to what they were bound to.
+        """Return True if all names have the same values as before.
 
-        It compares what `Bound` compares, and all at once.  Names and atoms are alive,
+        It compares the same as `Bound`, at once.  Names and atoms are alive,
         so the same id is the same value; of other objects only types and ids are known
         in both cases.  Reading ends at the first difference, as no place is right after
         it.

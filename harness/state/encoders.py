@@ -264,7 +264,7 @@ def write_class(stream: Tokens, o: type) -> None:
     out.append(True)
     stream.emit(methods)
     stream.abstract.append(o)
-    if stream.defers is None:  # else each form has these of its own
+    if stream.defers is None:  # else each form contains these
         _answers(stream, stream.number, *registered_and_answered(o))
 
 

@@ -16,8 +16,8 @@ parts are never compared.
 
 What belongs to it: objects that the lasting roots reach without passing through a
 *deferred* one; of an abstract class all but its registrations and cached answers, which
-each form has beside its number.  Deferred objects have a number in the fixed part, and
-are described in each form.  They are
+each form contains together with its number.  Deferred objects have a number in the fixed
+part, and are described in each form.  They are
 
 - objects of kinds of which the verification might miss state (`is_scanned`);
 - objects that changed, and globals that were rebound.  Their children stay in the fixed
@@ -51,12 +51,12 @@ from itertools import chain, islice, repeat
 from threading import Lock, RLock
 from typing import Any
 
-from everyorder.harness.state.accessors import LRU, exact_accessor
+from everyorder.harness.state.accessors import LRU
 from everyorder.harness.state.change_detector import ChangeDetector
 from everyorder.harness.state.code_references import write_reads
 from everyorder.harness.state.code_value import names_in
 from everyorder.harness.state.encode import HeapWalk
-from everyorder.harness.state.encoders import is_named, write_answers
+from everyorder.harness.state.encoders import HANDLERS, is_named, write_answers
 from everyorder.harness.state.layout import (
     ABSENT,
     changeable,
@@ -64,13 +64,13 @@ from everyorder.harness.state.layout import (
     is_abstract,
     module_dict,
     module_of,
-    mro_of,
     qualname_of,
 )
 from everyorder.harness.state.references import (
     attribute_dicts,
     children_of,
     dict_of_class,
+    has_lasting_plan,
     is_scanned,
     owns_memory_only,
 )
@@ -79,6 +79,7 @@ from everyorder.harness.state.tokens import (
     ATOM_IDS,
     LOWEST_ADDRESS,
     PLACEHOLDER,
+    InstancePlan,
     Space,
     room_of,
 )
@@ -299,8 +300,15 @@ class FixedPart:
         classes = [o for o in self._inside if issubclass(type(o), type)]
         self._abstract = [each for each in classes if is_abstract(each)]
         self._verified = frozenset(map(id, classes))
-        # Types of which it is known whether their plans may be used in other walks.
+        # Types of which it is known whether their plans may be used in other walks.  A
+        # plan holds its type; a type with another reader may end, and its id be used
+        # again.
         self._planned = set(walk.plans)
+        walk.readers = HANDLERS | {
+            kind: reader
+            for kind, reader in walk.readers.items()
+            if type(reader) is InstancePlan
+        }
         self._named = [
             (o, module_of(o), qualname_of(o))
             for o in map(walk.order.__getitem__, walk.outside)
@@ -383,24 +391,11 @@ class FixedPart:
         for plan in list(islice(reversed(walk.plans.values()), more)):
             if id(plan.kind) not in self._planned:
                 self._planned.add(id(plan.kind))
-                if self._is_lasting(plan.kind):
+                if has_lasting_plan(plan.kind, self._verified):
                     self._walk.plans[id(plan.kind)] = plan
                     reader = walk.readers.get(id(plan.kind))
                     if reader is plan:
                         self._walk.readers[id(plan.kind)] = plan
-
-    def _is_lasting(self, kind: type) -> bool:
-        """Return True if the plan of a type stays the same as long as this part does.
-
-        A plan follows from the class and its bases; those that can be changed must be
-        verified here.  A walk notes by itself that it meets a weak reference.
-        """
-        bases = mro_of(kind)
-        return exact_accessor(kind) is None and not any(
-            each is weakref.ReferenceType
-            or (changeable(each) and id(each) not in self._verified)
-            for each in bases
-        )
 
     # Verification
 

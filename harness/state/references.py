@@ -3,21 +3,23 @@
 import gc
 import re
 import types
+import weakref
 from collections import (  # type: ignore[attr-defined]  # it is not in its stub
     OrderedDict,
     _tuplegetter,
     defaultdict,
     deque,
 )
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from datetime import date, datetime, time, timedelta, timezone
 from functools import partial
 from typing import Any
 
-from everyorder.harness.state.accessors import accessor_of
+from everyorder.harness.state.accessors import accessor_of, exact_accessor
 from everyorder.harness.state.encode import HeapWalk
 from everyorder.harness.state.layout import (
     Getter,
+    changeable,
     mro_of,
     namespace_of,
     qualname_of,
@@ -115,6 +117,18 @@ def owns_memory_only(walk: HeapWalk, o: Any) -> bool:
         or id(plan.accessor) in _SCANNED_BASES
         # Its globals are verified one by one.
         or issubclass(kind, types.ModuleType)
+    )
+
+
+def has_lasting_plan(kind: type, verified: Set[int]) -> bool:
+    """Return True if the plan of a type is the same as long as classes are verified.
+
+    A plan follows from the class and its bases, by ids those that are verified.  A walk
+    notes by itself that it meets a weak reference.
+    """
+    return exact_accessor(kind) is None and not any(
+        each is weakref.ReferenceType or (changeable(each) and id(each) not in verified)
+        for each in mro_of(kind)
     )
 
 
