@@ -357,7 +357,7 @@ def _result(
         *independent.caveats(session),
         *reference.caveats(session),
     )
-    # After a finding the assumptions of a proof are unknown (`proof._conclude`).
+    # After a finding not all assumptions of a proof are known (`proof._conclude`).
     refuted = violations or session.findings
     proven = complete and not refuted and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)

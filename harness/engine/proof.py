@@ -251,9 +251,10 @@ def _is_cheap(session: ExplorationSession, blind: Search, most: int) -> bool:
 
 def _conclude(session: ExplorationSession, search: Search, *, order_read: bool) -> None:
     blind = not search.exact and bool(search.variants)
-    # It is an assumption of a proof, and its portraits take long.
-    needed = blind and search.closed and not session.findings
-    unread = orders_unread(session, search.variants) if needed else ()
+    # All are assumptions of a proof; portraits are expensive, so after a finding only
+    # an example is determined.
+    variants = search.variants[:1] if session.findings else search.variants
+    unread = orders_unread(session, variants) if blind and search.closed else ()
     session.closure = Closure(
         states=search.states,
         transitions=search.transitions,

@@ -16,8 +16,8 @@ parts are never compared.
 
 What belongs to it: objects that the lasting roots reach without passing through a
 *deferred* one; of an abstract class all but its registrations and cached answers, which
-each form contains together with its number.  Deferred objects have a number in the fixed
-part, and are described in each form.  They are
+each form contains together with its number.  Deferred objects have a number in the
+fixed part, and are described in each form.  They are
 
 - objects of kinds of which the verification might miss state (`is_scanned`);
 - objects that changed, and globals that were rebound.  Their children stay in the fixed
