@@ -36,7 +36,6 @@ from random import Random
 from everyorder.harness.base.errors import ExplorationRestart, ProcessError
 from everyorder.harness.engine.oracle import (
     Replay,
-    abandon,
     portrait,
     replay,
     silent_player,
@@ -185,13 +184,10 @@ def warm_up(session: ExplorationSession) -> None:
         # It ends: each package is new once, and so is garbage of older objects.
         try:
             stable = player.play()
-            player.collect()
             changed = system.rehearse(begins=False)
             break
         except ExplorationRestart as restart:
-            # With older garbage collected, the same is followed and read.
-            if restart.code != "OlderGarbage":
-                player.forget_form(only=restart.code == "PartsChanged")
+            player.forget_form(only=restart.code == "PartsChanged")
     session.rehearsed, session.stable = player.last, stable
     if not stable:
         return
@@ -347,20 +343,6 @@ class _WarmUpPlayer:
                 passes = PASSES
                 self.forget_form()
         return False
-
-    def collect(self) -> None:
-        """Perform everything and collect garbage, wherever that is an operation.
-
-        Garbage of older objects that is found here restarts only the warm-up.  A search
-        finds it when it first collects, and is then restarted as a whole.
-        """
-        if not isinstance(self._now, StateForm) or not self._now.weak:
-            return
-        operations = self._session.operations
-        for history in rehearsal(operations):
-            everything = (*history, operations.collect)
-            abandon(self._system, everything, order_dependent=self._total)
-        self._fresh()  # the garbage of a system is judged when the next one is made
 
     def compare_first(self, outside: tuple[str, ...]) -> None:
         """Compare the results of the first performances with those of the last.

@@ -106,10 +106,6 @@ class GarbageCollector:
         self.thorough = bool(gc.collect())
         return self.thorough
 
-    def count_anew(self) -> None:
-        """Forget the checks of a warm-up: they take the place of none after it."""
-        self.checks.clear()
-
     def learn(self, checks: Mapping[Hashable, int], *, thorough: bool) -> None:
         """Start from another collector's results, in a process without garbage."""
         self._clean = True

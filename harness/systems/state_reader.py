@@ -346,7 +346,6 @@ class StateReader:
             return ()
         assert self._heap is not None, "systems were reset during the warm-up"
         self._heap.settle()
-        self.collector.count_anew()
         roots = self._all_roots(())
         self._track(self._loop.call(self.audit.changes_so_far, roots))
         return self.audit.end_rehearsal(self._tracking)
