@@ -522,7 +522,7 @@ def test_which_classes_are_registered_is_state(subject: Any) -> None:
 def test_kinds_of_objects_that_nothing_changes_are_held_and_not_compared(
     subject: Any,
 ) -> None:
-    constant = (range(8), [1].append, list[int], int | str, (1, []), slice(1, 2))
+    constant: Any = (range(8), [1].append, list[int], int | str, (1, []), slice(1, 2))
     detector = ChangeDetector([subject.NAMES, *constant, *constant[4]])
     assert detector.unchanged()
     constant[4][1].append(1)
