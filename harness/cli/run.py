@@ -256,9 +256,10 @@ def run(
             listing = _of_torch()
         else:
             listing = load_scenarios(runner, paths, silent=as_json)
-        outcomes, is_whole = _outcomes(runner, listing, as_json=as_json)
+        results, interruption = _explore_all(runner, listing, as_json=as_json)
+        outcomes = outcomes_of(listing.tasks, results)
         # A report of a part would look like a report of everything.
-        folder = report if is_whole else None
+        folder = None if interruption else report
         reports = [each for each in outcomes if isinstance(each, Report)]
         others = [each for each in outcomes if isinstance(each, Unexplored)]
         others += listing.broken
@@ -269,9 +270,10 @@ def run(
                 with _writing(folder):
                     write(folder, reports, others)
             emit(document_data(reports, others))
-        elif is_whole or reports or others:
+        elif not interruption or reports or others:
             _print_outcomes(reports, others, folder, verbose)
-        if not is_whole:
+        if interruption:
+            click.echo(interruption)
             raise SystemExit(INTERRUPTED)
     is_fine = all(each.passed for each in reports)
     is_fine = is_fine and not any(each.failed for each in others)
@@ -285,28 +287,19 @@ def _prepare(folder: Path | None) -> None:
             folder.mkdir(parents=True, exist_ok=True)
 
 
-def _outcomes(
+def _explore_all(
     runner: Runner, listing: Listing, *, as_json: bool
-) -> tuple[list[Outcome], bool]:
-    """Return the outcomes, and False if the user interrupted the exploration."""
-    results, is_whole = explore_all(runner, listing, as_json=as_json)
-    return outcomes_of(listing.tasks, results), is_whole
-
-
-def explore_all(
-    runner: Runner, listing: Listing, *, as_json: bool
-) -> tuple[Mapping[int, TaskResult], bool]:
-    """Return the results so far, and False if the user interrupted the exploration."""
+) -> tuple[Mapping[int, TaskResult], str]:
+    """Return the results so far, and a line if the user interrupted the exploration."""
     try:
         results = runner.explore(listing.tasks, console(to_stderr=as_json))
     except Interrupted as stopped:
         from everyorder.harness.report.text import plural
 
         done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
-        click.echo(f"interrupted: {done} explored", err=True)
-        return stopped.finished, False
+        return stopped.finished, f"interrupted: {done} explored"
     _print_left(len(listing.tasks) - len(results), as_json=as_json)
-    return results, True
+    return results, ""
 
 
 def _print_left(count: int, *, as_json: bool) -> None:
@@ -428,8 +421,9 @@ def gate(
         prepare_junit(junit)
     with json_output(as_json) as emit, runner:
         listing = load_scenarios(runner, paths, silent=as_json)
-        results, is_whole = explore_all(runner, listing, as_json=as_json)
-        judgements = _judgements(listing, results, are_all=is_whole and not paths)
+        results, interruption = _explore_all(runner, listing, as_json=as_json)
+        are_all = not interruption and not paths
+        judgements = _judgements(listing, results, are_all=are_all)
         code = min((each.code for each in judgements if each.code != OK), default=OK)
         outcomes = outcomes_of(listing.tasks, results)
         if as_json:
@@ -437,9 +431,10 @@ def gate(
 
             data = [judgement_data(each) for each in judgements]
             emit({"exit_code": code, "meaning": GATE[code], "scenarios": data})
-        elif is_whole or judgements:
+        elif not interruption or judgements:
             _print_judgements(listing, outcomes, judgements, code, verbose=verbose)
-        if not is_whole:
+        if interruption:
+            click.echo(interruption)
             raise SystemExit(INTERRUPTED)
         _write_files(report, junit, listing, outcomes, judgements)
     raise SystemExit(code)

@@ -23,7 +23,7 @@ Rules:
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from time import monotonic
 from types import TracebackType
@@ -82,10 +82,11 @@ IMPORT_SECONDS = 120.0
 
 def serve(parent: Parent, effort: ExploreOptions) -> None:
     """Answer the parent's requests until the end; a child's main function."""
-    # Only children import pytest.
-    from everyorder.harness.collection import serving
+    with suppress(KeyboardInterrupt):  # the parent interrupts, and waits for the end
+        # Only children import pytest.
+        from everyorder.harness.collection import serving
 
-    serving.serve(parent, effort)
+        serving.serve(parent, effort)
 
 
 @dataclass(slots=True)
@@ -140,15 +141,20 @@ class ChildPool:
     def close(self) -> None:
         """End every child in good order, so that its fixtures are torn down.
 
-        A busy one is interrupted; one that does not end in time is killed.
+        One that performs a task is interrupted; one that collects, and one that does
+        not end in time, is killed.
         """
-        children = [*self._busy, *self._idle]
-        for child in self._busy:
-            child.interrupt()
-        self._busy.clear()
-        self._idle.clear()
-        for child in children:
-            child.finish()
+        performing = [each for each, work in self._busy.items() if work.index >= 0]
+        try:
+            for child in performing:
+                child.interrupt()
+            for child in (*performing, *self._idle):
+                child.finish()
+        finally:  # the user has no patience
+            for child in (*self._busy, *self._idle):
+                child.kill()
+            self._busy.clear()
+            self._idle.clear()
 
     def load(self, selection: Selection) -> Listing:
         """Collect the scenarios of a selection, and return their listing.

@@ -31,16 +31,15 @@ from everyorder.harness.report.verdict import Unexplored
 
 
 def serve(parent: Parent, effort: ExploreOptions) -> None:
-    """Answer the parent's requests until the end, or until it interrupts."""
-    with suppress(KeyboardInterrupt):
-        request = _receive(parent)
-        while request is not None:
-            if isinstance(request, Perform) and request.task.file is None:
-                task = request.task
-                _answer(parent, task, lambda beats: result_of_torch(effort))
-                request = _receive(parent)
-            else:
-                request = _Server(parent, effort, request).run()
+    """Answer the parent's requests until the end."""
+    request = _receive(parent)
+    while request is not None:
+        if isinstance(request, Perform) and request.task.file is None:
+            task = request.task
+            _answer(parent, task, lambda beats: result_of_torch(effort))
+            request = _receive(parent)
+        else:
+            request = _Server(parent, effort, request).run()
 
 
 def result_of_torch(effort: ExploreOptions) -> TaskResult:

@@ -162,6 +162,7 @@ class ForkedChild:
         self._line, self._trace = PipeEnd(up, down), stack
         self._printed = {out: ("stdout", b""), err: ("stderr", b"")}
         self.excerpt: Excerpt | None = None
+        self._is_interrupted = False
         self._open = {up, down, life, stack, out, err}
         ends = _Ends(up_end, down_end, life_end, out_end, err_end, stack_end)
         for source in (up, out, err, stack):
@@ -251,8 +252,9 @@ class ForkedChild:
             patience = 0.1  # a stack is written at once
 
     def interrupt(self) -> None:
-        """Raise KeyboardInterrupt in the child."""
+        """Raise KeyboardInterrupt in the child; its end ends what it started, too."""
         if self.termination() is None:
+            self._is_interrupted = True
             with suppress(OSError):
                 os.kill(self.pid, signal.SIGINT)
 
@@ -263,6 +265,10 @@ class ForkedChild:
         while self.termination() is None and monotonic() < until:
             wait([self], 0.01)
             self.read()
+        if self._is_interrupted:
+            # The group of the child has members if its steps started processes.
+            with suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
         self.kill()
 
     def kill(self) -> None:

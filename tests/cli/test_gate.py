@@ -127,8 +127,8 @@ def test_stale_files(accepted: Project) -> None:
     assert (
         "[14] an expectation is stale: scenarios/test_sound/newest\n"
         "expect/scenarios/test_sound/newest.txt does not belong to any scenario; "
-        "delete it: "
-        "everyorder review --accept scenarios/test_sound/newest\n"
+        "delete it:\n"
+        "    everyorder review --accept scenarios/test_sound/newest\n"
     ) in result.output
     (accepted.root / "expect/scenarios/test_sound/sound.txt").unlink()
     accepted.scenarios("sound", SOUND.partition("newest = ")[0])
