@@ -20,7 +20,11 @@ from typing import Any
 
 import pytest
 
-from everyorder.harness.base.errors import ExplorationDied, HarnessError
+from everyorder.harness.base.errors import (
+    ExplorationDied,
+    HarnessError,
+    NotAScenario,
+)
 from everyorder.harness.engine import Budget
 from everyorder.harness.pytest_plugin.session import Options
 from everyorder.harness.report.raised import typo_lines, vacuity_lines
@@ -121,12 +125,25 @@ class Verifier:
 
 
 def _with_fixtures(scenario: Scenario, item: pytest.Item) -> Scenario:
-    """Return the scenario with the values of the fixtures that `create` asks for."""
+    """Return the scenario with the values of the fixtures that `create` asks for.
+
+    Raises:
+        NotAScenario: there is no fixture of that name.
+    """
     if not scenario.fixtures:
         return scenario
     assert scenario.create is not None, "it has parameters"
     request: Any = item._request  # type: ignore[attr-defined]  # as doctest's items
-    values = {name: request.getfixturevalue(name) for name in scenario.fixtures}
+    try:
+        values = {name: request.getfixturevalue(name) for name in scenario.fixtures}
+    except pytest.FixtureLookupError as error:
+        if error.argname not in scenario.fixtures:  # a fixture asks for it
+            raise
+        names = ", ".join(scenario.fixtures)
+        raise NotAScenario(
+            found=f"create({names}): there is no fixture {error.argname!r}",
+            wanted="a function without parameters, or with fixtures of pytest",
+        ) from None
     return scenario.created_by(partial(scenario.create, **values))
 
 

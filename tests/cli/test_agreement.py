@@ -256,6 +256,17 @@ def test_fixtures_are_set_up_for_replay_and_show(project: Project) -> None:
         assert "\nba\n" in shown.output
 
 
+def test_a_fixture_that_is_none_is_named(project: Project) -> None:
+    text, _ = CASES["create asks for a fixture that is none"]
+    project.write("tests/test_case.py", HEAD + text)
+    output = " ".join(project.run("run", "tests/test_case.py").output.split())
+    assert (
+        "tests/test_case.py:25: a scenario cannot use create(kynd): there is no "
+        "fixture 'kynd'; expected a function without parameters, or with fixtures of "
+        "pytest."
+    ) in output
+
+
 def test_create_with_fixtures_needs_pytest(project: Project) -> None:
     from everyorder.harness import Scenario, explore, step
     from everyorder.harness.base.errors import NotAScenario
