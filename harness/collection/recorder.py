@@ -270,8 +270,14 @@ def quiet() -> Iterator[None]:
     finally:
         root.handlers[:] = handlers
         for each in recorded.values():
-            sys.stderr.write(
-                warnings.formatwarning(
+            if not _is_hidden(each.category):
+                text = warnings.formatwarning(
                     each.message, each.category, each.file, each.line
                 )
-            )
+                sys.stderr.write(text)
+
+
+def _is_hidden(category: type[Warning]) -> bool:
+    """Return True for warnings that pytest asks for, and Python by itself does not."""
+    deprecated = (DeprecationWarning, PendingDeprecationWarning)
+    return issubclass(category, deprecated) and not sys.warnoptions

@@ -36,7 +36,7 @@ def test_loading_this_module_loads_no_catalogue(
     """Each run of the command line loads it, and took 7.6 s longer for it."""
     loaded: list[object] = []
     monkeypatch.setattr(
-        "tests.scenarios.agreeing.load", lambda *at, **of: loaded.append(at)
+        "tests.scenarios.agreeing.scenarios_of", lambda *at, **of: loaded.append(at)
     )
     names = runpy.run_path(__file__)
     assert loaded == []
