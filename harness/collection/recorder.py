@@ -11,7 +11,8 @@ Rules:
 - every exception of a scenario becomes an `Unexplored` that names the last operation;
 - in a child, Ctrl-C never arrives, so a KeyboardInterrupt is an exception of a step;
 - handlers of pytest and recorded warnings would grow with each operation, in the place
-  where the engine looks for changes: they are set aside during an exploration.
+  where the engine looks for changes: they are set aside during an exploration, and each
+  warning is printed once.
 """
 
 import logging
@@ -34,11 +35,11 @@ from everyorder.harness.exploration.explore_scenario import explore, subject_of
 from everyorder.harness.exploration.paths import path_of
 from everyorder.harness.exploration.uncollected import assigned_lines
 from everyorder.harness.processes.watch import Subject
-from everyorder.harness.pytest_plugin.scenario_child import recorded_warnings
 from everyorder.harness.pytest_plugin.session import Options
 from everyorder.harness.pytest_plugin.verification import Verifier
 from everyorder.harness.report.verdict import Report, Unexplored
 from everyorder.harness.scenario import Scenario
+from everyorder.harness.systems import repeated_warnings
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 
 # Characters of a test's own error: an assertion may show whole tables.
@@ -258,26 +259,26 @@ def _place(error: BaseException, file: Path, source: str) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Context: logs and warnings bypass pytest; each warning is printed once."""
+    """Context: logs bypass pytest; warnings are those of a program without pytest."""
     root = logging.getLogger()
     handlers = root.handlers[:]
     root.handlers[:] = [
         each for each in handlers if type(each).__module__ != "_pytest.logging"
     ]
     try:
-        with recorded_warnings() as recorded:
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.filters[:] = [  # type: ignore[index]  # it is a list
+                    each for each in warnings.filters if each not in _OF_PYTEST
+                ]
+            repeated_warnings.print_here()
             yield
     finally:
         root.handlers[:] = handlers
-        for each in recorded.values():
-            if not _is_hidden(each.category):
-                text = warnings.formatwarning(
-                    each.message, each.category, each.file, each.line
-                )
-                sys.stderr.write(text)
 
 
-def _is_hidden(category: type[Warning]) -> bool:
-    """Return True for warnings that pytest asks for, and Python by itself does not."""
-    deprecated = (DeprecationWarning, PendingDeprecationWarning)
-    return issubclass(category, deprecated) and not sys.warnoptions
+# The filters that pytest adds to those of Python and of the ini file.
+_OF_PYTEST = frozenset(
+    ("always", None, category, None, 0)
+    for category in (DeprecationWarning, PendingDeprecationWarning)
+)

@@ -333,9 +333,7 @@ Explore = Callable[[Progress | None], Report]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedWarning:
-    """A warning of an exploration, and its place."""
-
+class _Warning:
     message: Warning
     category: type[Warning]
     file: str
@@ -347,7 +345,7 @@ class _Result:
     """The result of a child."""
 
     outcome: Report | ErrorRecord
-    warnings: tuple[RecordedWarning, ...]
+    warnings: tuple[_Warning, ...]
     modules: tuple[str, ...]
 
 
@@ -401,7 +399,7 @@ def _result(child: ChildProcess, subject: Subject, limits: Limits) -> _Result:
             )
 
 
-def _reissue(noted: Iterable[RecordedWarning]) -> None:
+def _reissue(noted: Iterable[_Warning]) -> None:
     """Issue the warnings of the child; its filters have already been applied."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -421,7 +419,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
     """Run the exploration; the child's main function."""
     already_imported = set(sys.modules)
     outcome: Report | ErrorRecord
-    with recorded_warnings() as noted, progress.watched(parent.cells) as beats:
+    with _recorded_warnings() as noted, progress.watched(parent.cells) as beats:
         _forward_logs(parent)
         try:
             outcome = explore(beats.progress)
@@ -445,9 +443,9 @@ def _explore(parent: Parent, explore: Explore) -> None:
 
 
 @contextmanager
-def recorded_warnings() -> Iterator[dict[tuple[str, str, int], RecordedWarning]]:
+def _recorded_warnings() -> Iterator[dict[tuple[str, str, int], _Warning]]:
     """Context: collect the warnings that are issued inside, each once."""
-    noted: dict[tuple[str, str, int], RecordedWarning] = {}
+    noted: dict[tuple[str, str, int], _Warning] = {}
 
     def note(
         message: Warning | str,
@@ -461,7 +459,7 @@ def recorded_warnings() -> Iterator[dict[tuple[str, str, int], RecordedWarning]]
             message = category(message)
         if len(noted) < MOST_WARNINGS:
             key = (str(message), filename, lineno)
-            noted.setdefault(key, RecordedWarning(message, category, filename, lineno))
+            noted.setdefault(key, _Warning(message, category, filename, lineno))
 
     with warnings.catch_warnings():
         warnings.showwarning = note
@@ -469,8 +467,8 @@ def recorded_warnings() -> Iterator[dict[tuple[str, str, int], RecordedWarning]]
 
 
 def _picklable_warnings(
-    noted: Iterable[RecordedWarning],
-) -> tuple[RecordedWarning, ...]:
+    noted: Iterable[_Warning],
+) -> tuple[_Warning, ...]:
     """Return the warnings; those that cannot be pickled become plain ones."""
     import pickle
 
@@ -482,7 +480,7 @@ def _picklable_warnings(
             text = f"{each.category.__name__}: {each.message}"
             base = next(kind for kind in each.category.__mro__ if _is_builtin(kind))
             assert issubclass(base, Warning), "every warning is one"
-            picklable.append(RecordedWarning(base(text), base, each.file, each.line))
+            picklable.append(_Warning(base(text), base, each.file, each.line))
         else:
             picklable.append(each)
     return tuple(picklable)
