@@ -1,6 +1,7 @@
 """Settings of the commands in pyproject.toml; `list` and `completion`."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -168,7 +169,7 @@ def test_completion(project: Project, shell: str) -> None:
     asked = subprocess.run(
         [sys.executable, "-c", "from everyorder.harness.cli import main; "
          "main(prog_name='everyorder')"],
-        env=environment, capture_output=True, text=True, check=False,
+        env={**os.environ, **environment}, capture_output=True, text=True, check=False,
         cwd=project.root.parent,
     )  # fmt: skip
     assert "review" in asked.stdout, asked.stderr
