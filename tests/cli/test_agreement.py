@@ -228,13 +228,15 @@ def test_a_changed_expectation_fails_both(project: Project) -> None:
 
 
 def test_two_tests_of_one_scenario(project: Project) -> None:
-    text = (
-        "class TestA:\n    def test_x(self, explore):\n"
-        "        explore(Scenario(*steps, **right))\n"
-    )
-    again = "def test_twin(explore):\n    explore(*steps, name='../x', **right)\n"
+    text = "def test_it(explore):\n" + "    explore(*steps, **right)\n" * 2
+    again = "one = Scenario(*steps, name='test_it-2', **right)\n"
     project.write("tests/test_case.py", HEAD + text + again)
-    assert project.run("gate", "tests/test_case.py").exit_code != exits.OK
+    tested = run_pytest(project, "tests/test_case.py", *ACCEPT)
+    both = "both explore"
+    assert both in tested.stdout
+    result = project.run("gate", "tests/test_case.py")
+    assert "tests/test_case.py::test_it and tests/test_case.py::one" in result.output
+    assert both in " ".join(result.output.split())
 
 
 def test_fixtures_are_set_up_for_replay_and_show(project: Project) -> None:
