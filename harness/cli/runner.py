@@ -304,6 +304,9 @@ MOST_PRINTED = 20
 # import the scenarios, too.
 PARALLEL_OPERATIONS = 20_000
 
+# A proof of two or three steps takes 2,000 to 4,000; what a test explores is not known.
+OPERATIONS_OF_TEST = 2_500
+
 
 class Interrupted(KeyboardInterrupt):
     """The user stopped the exploration; `finished` are the results so far."""
@@ -475,6 +478,7 @@ def outcomes_of(
 def process_count(tasks: Sequence[Task], jobs: int | None) -> int:
     """Return the number of children that explore at once."""
     if jobs is None:
-        small = sum(task.planned for task in tasks) < PARALLEL_OPERATIONS
+        planned = (OPERATIONS_OF_TEST if t.is_test else t.planned for t in tasks)
+        small = sum(planned) < PARALLEL_OPERATIONS
         jobs = 1 if small else (os.cpu_count() or 1)
     return max(min(jobs, len(tasks)), 1)

@@ -1,6 +1,7 @@
 """ """
 
 import os
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,9 @@ def test_how_many_processes() -> None:
     assert process_count(tasks(1, 2, 3), 2) == 2
     assert process_count(tasks(1), 8) == 1
     assert process_count([], None) == 1
+    unknown = [replace(each, is_test=True) for each in tasks(*[0] * 8)]
+    assert process_count(unknown[:7], None) == 1
+    assert process_count(unknown, None) == min(cores, 8)
 
 
 @pytest.mark.parametrize(
