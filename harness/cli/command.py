@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from everyorder.harness.base.errors import FileError
 from everyorder.harness.report.verdict import Failure, Verdict
 
 if TYPE_CHECKING:
@@ -207,6 +208,18 @@ def json_output(as_json: bool) -> Iterator[Emit]:
         return
     with redirect_stdout(sys.stderr):
         yield emit
+
+
+@contextmanager
+def writing_report(place: Path) -> Iterator[None]:
+    """Context: turn errors of the system while a report is written into `FileError`."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileError(
+            code="CannotWriteReport", source=str(place), reason=reason
+        ) from None
 
 
 def console(*, to_stderr: bool = False) -> "Console":

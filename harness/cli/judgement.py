@@ -90,6 +90,21 @@ def judge(
     return _compare_with_file(outcome, store, partial=partial)
 
 
+def judge_all(
+    outcomes: Sequence[Outcome],
+    results: Mapping[int, TaskResult],
+    store: Store,
+    *,
+    width: int = 80,
+) -> list[Judgement]:
+    """Compare all outcomes of these results with their expect files."""
+    partial_ones = {name for each in results.values() for name in each.partial}
+    return [
+        judge(each, store, partial=each.scenario in partial_ones, width=width)
+        for each in outcomes
+    ]
+
+
 def _compare_with_file(
     report: Report | Document, store: Store, *, partial: bool
 ) -> Judgement:

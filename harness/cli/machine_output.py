@@ -11,15 +11,13 @@ Rules:
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from everyorder.harness.base.errors import FileError
-from everyorder.harness.cli.command import GATE, OK
+from everyorder.harness.cli.command import GATE, OK, writing_report
 from everyorder.harness.cli.judgement import Judgement
 from everyorder.harness.collection.tasks import Task
 from everyorder.harness.exploration.paths import is_below
@@ -46,7 +44,7 @@ def prepare_junit(file: Path) -> None:
     Raises:
         FileError: the file cannot be written.
     """
-    with _writing(file):
+    with writing_report(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.is_dir():
             raise IsADirectoryError("it is a folder")
@@ -80,7 +78,7 @@ def write_junit(file: Path, judgements: Sequence[Judgement]) -> None:
             failure.text = _xml(each.text)
     suites = ET.Element("testsuites")
     suites.append(suite)
-    with _writing(file):
+    with writing_report(file):
         handle, name = mkstemp(prefix=f".{file.name}.", dir=file.parent)
         pending = Path(name)
         try:
@@ -90,18 +88,6 @@ def write_junit(file: Path, judgements: Sequence[Judgement]) -> None:
             os.replace(pending, file)
         finally:
             pending.unlink(missing_ok=True)
-
-
-@contextmanager
-def _writing(file: Path) -> Iterator[None]:
-    """Context: turn errors of the system into `FileError`."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileError(
-            code="CannotWriteReport", source=str(file), reason=reason
-        ) from None
 
 
 def _xml(text: str) -> str:

@@ -38,7 +38,7 @@ from everyorder.harness.cli.command import (
 )
 from everyorder.harness.cli.judgement import (
     Judgement,
-    judge,
+    judge_all,
     judge_saved,
     stale_files,
 )
@@ -200,10 +200,7 @@ def _explored(
     if not listing.broken and has_tests:
         names = [each.scenario for each in outcomes]
         _check_names(accept, (*names, *listing.paths, *stale))
-    partial_ones = {name for each in results.values() for name in each.partial}
-    judgements = [
-        judge(each, store, partial=each.scenario in partial_ones) for each in outcomes
-    ]
+    judgements = judge_all(outcomes, results, store)
     return store, judgements, listing.broken, stale
 
 

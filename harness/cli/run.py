@@ -10,8 +10,7 @@ before that, and scan all loaded modules.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from everyorder.harness.base.errors import FileError
 from everyorder.harness.cli.command import (
     FAILED,
     GATE,
@@ -30,6 +28,7 @@ from everyorder.harness.cli.command import (
     json_option,
     json_output,
     paths_argument,
+    writing_report,
 )
 from everyorder.harness.cli.runner import (
     Interrupted,
@@ -267,7 +266,7 @@ def run(
             from everyorder.harness.report import document_data, write
 
             if folder is not None:
-                with _writing(folder):
+                with writing_report(folder):
                     write(folder, reports, others)
             emit(document_data(reports, others))
         elif not interruption or reports or others:
@@ -283,7 +282,7 @@ def run(
 def _prepare(folder: Path | None) -> None:
     """Create the folder of a report: fail before the exploration, not after it."""
     if folder is not None:
-        with _writing(folder):
+        with writing_report(folder):
             folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -326,18 +325,6 @@ def _of_torch() -> Listing:
     return Listing(root, tasks=(task,))
 
 
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """Context: turn errors of the system while a report is written into `FileError`."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileError(
-            code="CannotWriteReport", source=str(folder), reason=reason
-        ) from None
-
-
 def _print_outcomes(
     reports: Sequence[Report],
     others: Sequence[Unexplored],
@@ -375,7 +362,7 @@ def _print_outcomes(
     for line in wrap_words(summary(reports, others), width, indent="  "):
         click.echo(line)
     if folder is not None:
-        with _writing(folder):
+        with writing_report(folder):
             click.echo(f"report: {write(folder, reports, others)}")
 
 
@@ -446,18 +433,15 @@ def _judgements(
     """Compare the outcomes; with `are_all`, report files without a scenario."""
     from everyorder.harness.cli.judgement import (
         broken_judgements,
-        judge,
+        judge_all,
         stale_files,
         stale_judgements,
     )
     from everyorder.harness.expectations import Store
 
     store, width = Store(listing.root), console().width
-    partial_ones = {name for each in results.values() for name in each.partial}
-    judgements = [
-        judge(each, store, partial=each.scenario in partial_ones, width=width)
-        for each in outcomes_of(listing.tasks, results)
-    ]
+    outcomes = outcomes_of(listing.tasks, results)
+    judgements = judge_all(outcomes, results, store, width=width)
     judgements += broken_judgements(listing.broken)
     if are_all and len(results) == len(listing.tasks):
         judgements += stale_judgements(store, stale_files(store, listing, results))
@@ -479,7 +463,7 @@ def _write_files(
 
         reports = [each for each in outcomes if isinstance(each, Report)]
         others = [each for each in outcomes if isinstance(each, Unexplored)]
-        with _writing(folder):
+        with writing_report(folder):
             write(folder, reports, [*others, *listing.broken])
     if junit is not None:
         machine_output.write_junit(junit, judgements)

@@ -36,7 +36,7 @@ NAMES = frozenset(
     {
         *("strategy", "budget", "steps", "jobs", "timeout", "operation-timeout"),
         *("fail-fast", "keep-going", "in-process", "verbose", "full"),
-        *("isolation", "watch", "path"),
+        *("isolation", "watch"),
     }
 )
 

@@ -13,7 +13,7 @@ import pytest
 from everyorder.harness.collection.listing import items_of, listing_of
 from everyorder.harness.collection.recorder import Recorder, quiet
 from everyorder.harness.collection.serving import (
-    following_of,
+    following_items,
     lost,
     result_of_torch,
 )
@@ -68,6 +68,7 @@ def perform_here(
 
     def perform() -> None:
         items = items_of(session)
+        following = following_items(items)
         for index, task in enumerate(tasks):
             begun(index)
 
@@ -76,8 +77,8 @@ def perform_here(
 
             session.recorder.progress = progress
             if task.node in items:
-                item = items[task.node]
-                result = session.recorder.perform(item, following_of(item, items))
+                item, after = items[task.node], following[task.node]
+                result = session.recorder.perform(item, after)
             else:
                 result = lost(task, "it no longer exists")
             if not over(index, result):

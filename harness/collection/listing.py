@@ -7,7 +7,7 @@ tasks.  Two items with one path are reported, because they would share an expect
 import pytest
 
 from everyorder.harness.base.errors import NotFound
-from everyorder.harness.collection.recorder import Recorder
+from everyorder.harness.collection.recorder import Recorder, line_of
 from everyorder.harness.collection.selection import Query, select
 from everyorder.harness.collection.session import CommandSession, is_exploring
 from everyorder.harness.collection.tasks import Listing, Task, size_of
@@ -68,7 +68,6 @@ def listing_of(session: CommandSession) -> Listing:
         tuple(reported),
         tuple(session.skipped.items()),
         frozenset(module.nodeid for module in session.modules),
-        frozenset((*session.broken, *session.skipped)),
         tuple(
             path_of(item.nodeid)
             for item in session.session.items
@@ -114,8 +113,7 @@ def _tasks(session: CommandSession) -> tuple[list[Task], list[Unexplored]]:
 
 def task_of(item: pytest.Item, recorder: Recorder) -> Task:
     """Return the task of an item."""
-    root, line = item.config.rootpath, item.location[1]
-    line = None if line is None else line + 1
+    root, line = item.config.rootpath, line_of(item)
     if isinstance(item, ScenarioItem):
         size = size_of(item.scenario, recorder.strategy, recorder.budget)
         subject = subject_of(item.scenario, root)

@@ -33,7 +33,6 @@ from everyorder.harness.engine import progress as pulse
 from everyorder.harness.expectations import Store
 from everyorder.harness.exploration.explore_scenario import explore, subject_of
 from everyorder.harness.exploration.paths import path_of
-from everyorder.harness.exploration.uncollected import assigned_lines
 from everyorder.harness.processes.watch import Subject
 from everyorder.harness.pytest_plugin.session import Options
 from everyorder.harness.pytest_plugin.verification import Verifier
@@ -89,7 +88,7 @@ class Recorder(Verifier):
         self._outcomes, self._errors, self._failing = [], [], set()
         self._texts, self._raised, self._partial = set(), set(), set()
         self._expected_failure, self._has_failed = "", False
-        # What was kept for another item than this one.
+        # An item that was predicted, and is not performed, may share less.
         item.session._setupstate.teardown_exact(item)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         partial = frozenset(self._partial)
@@ -182,12 +181,14 @@ class Recorder(Verifier):
         )
         return error.reason
 
-    def refusal_text(self, error: HarnessError, scenario: Scenario) -> str:
+    def refusal_text(
+        self, error: HarnessError, scenario: Scenario, item: pytest.Item
+    ) -> str:
         """Record that a scenario cannot be explored; return the failure text."""
-        line = assigned_lines(self.root / scenario.source).get(scenario.name)
+        line = line_of(item)
         where = scenario.source if line is None else f"{scenario.source}:{line}"
         self._note_failed(Unexplored(scenario.path, where, str(error)))
-        text = super().refusal_text(error, scenario)
+        text = super().refusal_text(error, scenario, item)
         self._texts.add(text)
         return text
 
@@ -198,7 +199,7 @@ class Recorder(Verifier):
         """
         self._raised.add(id(error))
         beats, file = pulse.current(), self.root / scenario.source
-        where = _place(error, file, scenario.source)
+        where = place_of(error, file, scenario.source)
         operation, history = "", tuple[str, ...]()
         if beats is not None:
             subject = subject_of(scenario, self.root)
@@ -207,7 +208,7 @@ class Recorder(Verifier):
             Unexplored(
                 scenario.path,
                 where,
-                _sentence(error),
+                sentence_of(error),
                 operation=operation,
                 history=history,
             )
@@ -233,8 +234,8 @@ def _error_of(
     source = item.nodeid.partition("::")[0]
     if error is None:
         return Unexplored(item.nodeid, source, report.longreprtext)
-    where = _place(error, item.path, source)
-    text = _sentence(error)
+    where = place_of(error, item.path, source)
+    text = sentence_of(error)
     if len(text) > MOST_REASON:
         text = f"{text[:MOST_REASON]}..."
     if report.when != "call":
@@ -242,19 +243,29 @@ def _error_of(
     return Unexplored(item.nodeid, where, text)
 
 
-def _sentence(error: BaseException) -> str:
+def sentence_of(error: BaseException) -> str:
+    """Return class and message of an exception, of `pytest.fail` the message."""
     if isinstance(error, pytest.fail.Exception):
         return str(error)
-    return f"{type(error).__name__}: {error}".rstrip(": ")
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}".rstrip(": ")
 
 
-def _place(error: BaseException, file: Path, source: str) -> str:
+def place_of(error: BaseException, file: Path, source: str) -> str:
     """Return FILE:LINE of the innermost frame in a file, or the file alone."""
-    where = source
+    line = None
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        line = error.lineno
     for frame in extract_tb(error.__traceback__):
         if frame.filename == str(file):
-            where = f"{source}:{frame.lineno}"
-    return where
+            line = frame.lineno
+    return source if line is None else f"{source}:{line}"
+
+
+def line_of(item: pytest.Item) -> int | None:
+    """Return the line of an item, counted from 1."""
+    line = item.location[1]
+    return None if line is None else line + 1
 
 
 @contextmanager

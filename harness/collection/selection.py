@@ -22,7 +22,6 @@ from everyorder.harness.exploration.paths import is_below
 class Query:
     """One of the PATHS: an existing file or folder, and a name in it or anywhere."""
 
-    text: str
     place: Path | None
     name: str
 
@@ -46,10 +45,10 @@ def _query(path: str) -> Query:
     # As pytest: without following links, so that all names are below its root.
     place = Path(os.path.abspath(name))
     if place.exists():
-        return Query(path, place, rest)
+        return Query(place, rest)
     if colons or path.endswith(".py"):
         raise NotFound(code="NoSuchPath", wanted=path)
-    return Query(path, None, path)
+    return Query(None, path)
 
 
 def select(query: Query, tasks: Sequence[Task]) -> tuple[Task, ...]:

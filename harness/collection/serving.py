@@ -9,11 +9,13 @@ Rules:
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import zip_longest
 
 import pytest
 
 from everyorder.harness.base.errors import CannotCollect, HarnessError
 from everyorder.harness.collection.listing import items_of, listing_of
+from everyorder.harness.collection.recorder import sentence_of
 from everyorder.harness.collection.session import CommandSession
 from everyorder.harness.collection.tasks import (
     ExploreOptions,
@@ -85,6 +87,7 @@ class _Server:
         recorder = self._session.recorder
         recorder.announce = lambda subject: self._parent.send(Exploring(subject))
         items = items_of(self._session)
+        following = following_items(items)
         request: Request | None = self._first
         is_whole = True
         while request is not None and is_whole:
@@ -95,7 +98,9 @@ class _Server:
             else:
                 item = items.get(request.task.node)
                 if item is not None:
-                    is_whole = self._perform(request.task, item, items)
+                    is_whole = self._perform(
+                        request.task, item, following[request.task.node]
+                    )
                 elif request is self._first:
                     _send(self._parent, self._without_item(request.task))
                 else:
@@ -109,15 +114,13 @@ class _Server:
         except HarnessError as error:
             return error
         except Exception as error:  # of a plugin's items or modules
-            reason = f"{type(error).__name__}: {error}"
-            return CannotCollect(reason=reason)
+            return CannotCollect(reason=sentence_of(error))
 
     def _perform(
-        self, task: Task, item: pytest.Item, items: Mapping[str, pytest.Item]
+        self, task: Task, item: pytest.Item, following: pytest.Item | None
     ) -> bool:
         """Answer a task; return False if an exception left fixtures behind."""
         recorder = self._session.recorder
-        following = following_of(item, items)
 
         def result(beats: progress.ProgressWriter) -> TaskResult:
             recorder.progress = beats.progress
@@ -132,13 +135,11 @@ class _Server:
         return lost(task, broken.reason, broken.where)
 
 
-def following_of(
-    item: pytest.Item, items: Mapping[str, pytest.Item]
-) -> pytest.Item | None:
-    """Return the item that is performed next, if tasks arrive in pytest's order."""
-    order = list(items.values())
-    at = order.index(item) + 1
-    return order[at] if at < len(order) else None
+def following_items(
+    items: Mapping[str, pytest.Item],
+) -> dict[str, pytest.Item | None]:
+    """Return the item after each, by node ids, as tasks mostly arrive."""
+    return dict(zip_longest(items, list(items.values())[1:]))
 
 
 def lost(task: Task, reason: str, where: str = "") -> TaskResult:
@@ -163,7 +164,7 @@ def _answer(
             raise
         except BaseException as error:  # KeyboardInterrupt, pytest.exit
             is_whole = False
-            reason = f"{type(error).__name__}: {error}".rstrip(": ")
+            reason = sentence_of(error)
             operation, history = task.subject.position(beats.trail())
             unexplored = Unexplored(
                 task.path,

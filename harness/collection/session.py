@@ -25,14 +25,13 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from traceback import extract_tb
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
 from everyorder.harness import pytest_plugin
 from everyorder.harness.base.errors import CannotCollect
-from everyorder.harness.collection.recorder import Recorder
+from everyorder.harness.collection.recorder import Recorder, place_of, sentence_of
 from everyorder.harness.collection.selection import queries_of
 from everyorder.harness.collection.tasks import (
     ExploreOptions,
@@ -67,6 +66,7 @@ class CommandSession:
 
     session: pytest.Session
     recorder: Recorder
+    _streams: tuple[TextIO, TextIO]
 
     def __init__(
         self,
@@ -93,7 +93,6 @@ class CommandSession:
         self._error: BaseException | None = None
         self._refusal = ""
         self._printed = StringIO()
-        self._streams = sys.stdout, sys.stderr
 
     @property
     def root(self) -> Path:
@@ -116,7 +115,7 @@ class CommandSession:
         except Exception as error:  # of pytest, or of a plugin that it configures
             if self._has_begun:
                 raise
-            code, self._refusal = 3, f"{type(error).__name__}: {error}"
+            code, self._refusal = 3, sentence_of(error)
         finally:
             sys.dont_write_bytecode = writes
         if self._error is not None:
@@ -204,7 +203,7 @@ class CommandSession:
         """Return what is collected for a part of a scenario's path."""
         root = config.rootpath
         if self.selection.default:
-            return [str(Path.cwd() / each) for each in self.selection.default]
+            return list(self.selection.default)
         patterns = config.getini("testpaths")
         folders = [path for each in patterns for path in sorted(root.glob(each))]
         return list(map(str, folders or [root]))
@@ -317,13 +316,5 @@ def is_exploring(item: pytest.Item) -> bool:
 
 def broken_module(source: str, file: Path, error: BaseException) -> Unexplored:
     """Return the report on a module that cannot be imported, with its line."""
-    line = None
-    if isinstance(error, SyntaxError) and error.filename == str(file):
-        line = error.lineno
-    for frame in extract_tb(error.__traceback__):
-        if frame.filename == str(file):
-            line = frame.lineno
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    where = source if line is None else f"{source}:{line}"
-    reason = f"{type(error).__name__}: {text}".rstrip(": ")
+    where, reason = place_of(error, file, source), sentence_of(error)
     return Unexplored(source.removeprefix("tests/"), where, reason)

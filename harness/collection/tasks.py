@@ -76,8 +76,8 @@ class Listing:
     """Tasks and modules; `skipped` has (source, reason) of skipped modules.
 
     `root` is that of pytest, `limits` are those of its ini file.  `loaded` are the
-    sources of modules that were collected, `unknown` those of all other modules;
-    `others` are the paths that scenarios of the other tests would have.
+    sources of modules that were collected; `others` are the paths that scenarios of the
+    other tests would have.
     """
 
     root: Path
@@ -86,7 +86,6 @@ class Listing:
     broken: tuple[Unexplored, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     loaded: frozenset[str] = field(default=frozenset())
-    unknown: frozenset[str] = field(default=frozenset())
     others: tuple[str, ...] = ()
     uncollected: tuple[UncollectedScenarios, ...] = ()
     deselected: int = 0

@@ -1,6 +1,6 @@
 """Scenarios of a module that are not collected, and the lines of its names.
 
-The catalogue and the pytest plugin collect public variables of modules.  Scenarios
+The pytest plugin and the commands collect public variables of modules.  Scenarios
 elsewhere (in classes, lists, dicts, private names) are reported, because otherwise they
 would seem to be explored.
 

@@ -104,8 +104,12 @@ class ExploringProcess(Verifier):
         limits, root = self.options.limits, self.store.root
         return explore_in_child(scenario, explored, limits, root)
 
-    def death_text(self, error: ExplorationDied, item: pytest.Item) -> str:
-        """Return the failure text of a test whose child has died."""
+    def refusal_text(
+        self, error: HarnessError, scenario: Scenario, item: pytest.Item
+    ) -> str:
+        """Return the failure text; record it if the child has died."""
+        if not isinstance(error, ExplorationDied):
+            return super().refusal_text(error, scenario, item)
         item.user_properties += [
             ("scenario", error.scenario),
             ("verdict", error.verdict),

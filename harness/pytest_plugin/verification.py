@@ -14,17 +14,14 @@ Rules:
 """
 
 import os
+from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from everyorder.harness.base.errors import (
-    ExplorationDied,
-    HarnessError,
-    NotAScenario,
-)
+from everyorder.harness.base.errors import HarnessError, NotAScenario
 from everyorder.harness.engine import Budget
 from everyorder.harness.pytest_plugin.session import Options
 from everyorder.harness.report.raised import typo_lines, vacuity_lines
@@ -38,7 +35,7 @@ from everyorder.harness.systems.outcomes import ScenarioSkipped
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 
-class Verifier:
+class Verifier(ABC):
     """The explorations of one process; a subclass decides what becomes of the results.
 
     `strategy` and `budget` are those of scenarios that do not name their own.
@@ -79,12 +76,10 @@ class Verifier:
                 own = strategy is not None and budget is not None
                 is_partial = self.options.is_custom and not own
                 failure = self.failure(report, item, is_partial=is_partial)
-        except ExplorationDied as error:
-            failure = self.death_text(error, item)
         except ScenarioSkipped as error:
             skipped = self.note_skip(error, scenario, item)
         except HarnessError as error:
-            failure = self.refusal_text(error, scenario)
+            failure = self.refusal_text(error, scenario, item)
         except (Exception, SystemExit) as error:
             if not item.config.getoption("fulltrace"):
                 _drop_our_frames(error)
@@ -97,29 +92,30 @@ class Verifier:
             pytest.fail(failure, pytrace=False)
         return report
 
+    @abstractmethod
     def explored(
         self, scenario: Scenario, strategy: str, budget: Budget | None
     ) -> Report:
         """Explore the scenario."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def failure(
         self, report: Report, item: pytest.Item, *, is_partial: bool
     ) -> str | None:
         """Record the report; return why the test fails, or None."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def note_skip(
         self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item
     ) -> str:
         """Record that a scenario skipped itself; return the reason."""
-        raise NotImplementedError
+        ...
 
-    def death_text(self, error: ExplorationDied, item: pytest.Item) -> str:
-        """Record that the process of an exploration died; return the failure text."""
-        raise NotImplementedError
-
-    def refusal_text(self, error: HarnessError, scenario: Scenario) -> str:
+    def refusal_text(
+        self, error: HarnessError, scenario: Scenario, item: pytest.Item
+    ) -> str:
         """Return the failure text of a scenario that cannot be explored."""
         return f"{scenario.path}: {error}"
 

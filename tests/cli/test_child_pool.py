@@ -117,10 +117,6 @@ def test_a_listing_is_that_of_this_process(project: Project, pool: ChildPool) ->
     )
     assert listing.skipped == (("tests/scenarios/test_skips.py", "no"),)
     assert listing.loaded == {"tests/scenarios/test_sound.py"}
-    assert listing.unknown == {
-        "tests/scenarios/test_broken.py",
-        "tests/scenarios/test_skips.py",
-    }
 
 
 def test_what_is_not_there(project: Project, pool: ChildPool) -> None:

@@ -229,7 +229,7 @@ def test_broken_modules_are_reported_with_their_line(
     [broken] = found.broken
     assert broken.where == f"tests/scenarios/test_broken.py:{line}"
     assert broken.reason.startswith(reason)
-    assert found.unknown == {"tests/scenarios/test_broken.py"}
+    assert found.loaded == {"tests/scenarios/test_sound.py"}
     assert listing("tests/scenarios/test_broken.py::what").broken == (broken,)
 
 
