@@ -413,12 +413,13 @@ class Portrait:
     """The recorded form of a state; `differences` reads it.
 
     Portraits are equal if the exact forms are: `variants`, the orders of sets and the
-    hits of caches, are only shown.
+    hits of caches, are only shown.  `ids` are those of the process and of its threads.
     """
 
     tokens: bytes
     orders: bytes
     variants: bytes = field(compare=False)
+    ids: frozenset[int] = field(default=frozenset(), compare=False)
 
     def records(self) -> Records:
         """Return the nodes of this state."""

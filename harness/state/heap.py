@@ -39,7 +39,7 @@ from everyorder.harness.state.scope import (
     is_global,
     join,
 )
-from everyorder.harness.state.unique_values import UniqueValues
+from everyorder.harness.state.unique_values import UniqueValues, running_ids
 from everyorder.harness.state.untracked_writes import Extent
 
 # Number of paths that a caveat names before it counts the rest, and the length of each.
@@ -171,7 +171,7 @@ class Heap:
                 marshal.dumps(walk.orders, 2),
                 marshal.dumps(walk.variants, 2),
             )
-            return Portrait(tokens, orders, variants)
+            return Portrait(tokens, orders, variants, running_ids())
 
     def extent(
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
@@ -288,7 +288,10 @@ class Heap:
 
     def _named(self, tokens: list[Any]) -> list[Any]:
         """Return tokens with numbers in the place of values that are new each time."""
-        return self._unique.renamed(tokens) if self.scope.unique else tokens
+        if not self.scope.unique:
+            return tokens
+        self._unique.ids |= running_ids()  # those of ended threads are still ids
+        return self._unique.renamed(tokens)
 
     @property
     def is_complete(self) -> bool:

@@ -1,4 +1,4 @@
-"""Values that are new each time: clock readings, UUIDs, temporary names, thread ids.
+"""Values that are new each time: clock readings, UUIDs, temporary names, ids.
 
 Such a value differs in every fresh system although `create` makes it fresh.  It is
 recognised twice: it differed where the same history was played on two fresh systems,
@@ -10,19 +10,27 @@ The kinds are narrow on purpose.  A counter in a name, a random number, or the d
 an unknown format may be state of an earlier system; these stay as they are, and a
 difference is reported.
 
+The id of a thread or of a process is a number like any other.  It is recognised as the
+id of a running thread, or of this process, when the portrait was made, and under the
+names of attributes where it differed; elsewhere an equal number is state.
+
 Two such values that are keys of one dict have no order that repeats.  Items of a dict
 with such a key are written in the order of the dict (`tokens.arrange`).  Members of a
 set have no such order; two of them in one set still differ.
 """
 
 import marshal
+import os
 import re
+import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from everyorder.harness.engine.protocol import Caveat
@@ -34,6 +42,9 @@ from everyorder.harness.state.differences import differences
 _DAY = 86_400.0
 _STARTS = time.monotonic(), time.perf_counter()
 _NANOSECONDS, _MILLISECONDS = 1e9, 1e3
+
+# The kind of an id, which has one more condition: the name of its attribute.
+_ID = "id of a thread or process"
 
 # Attributes of threads that the system chooses.
 _THREAD_IDS = frozenset({"_ident", "_native_id", "ident", "native_id", "thread_id"})
@@ -110,11 +121,27 @@ def number_kind(value: float) -> str:
     return _NONE
 
 
-class UniqueValues:
-    """Replaces the values of some kinds by the numbers of their first occurrences."""
+def running_ids() -> frozenset[int]:
+    """Return the ids of this process and of its threads, of both kinds."""
+    natives = (thread.native_id for thread in threading.enumerate())
+    idents = sys._current_frames()  # threads that `threading` has not started, too
+    return frozenset({os.getpid(), *idents, *(each for each in natives if each)})
 
-    def __init__(self, kinds: Iterable[str]) -> None:
+
+class UniqueValues:
+    """Replaces the values of some kinds by the numbers of their first occurrences.
+
+    `ids` are numbers that are ids of threads or processes below the attributes that
+    `kinds` names.
+    """
+
+    def __init__(self, kinds: Iterable[str], ids: Iterable[int] = ()) -> None:
         self.kinds = frozenset(kinds)
+        self.ids = set(ids)
+        prefix = f"{_ID} "
+        self._attributes = {
+            kind.removeprefix(prefix) for kind in self.kinds if kind.startswith(prefix)
+        }
         self._patterns: list[tuple[str, re.Pattern[str], Callable[[str], bool]]] = [
             (kind, pattern, test)
             for kind, pattern, test in (
@@ -152,8 +179,12 @@ class UniqueValues:
         if type(token) is float:
             kind = number_kind(token)
         elif type(token) is tuple and len(token) == 1 and type(token[0]) is int:
-            threaded = type(before) is str and before in _THREAD_IDS
-            kind = "thread" if threaded else number_kind(token[0])
+            if type(before) is str and before in _THREAD_IDS:
+                kind = "thread"
+            elif before in self._attributes and token[0] in self.ids:
+                return _ID
+            else:
+                kind = number_kind(token[0])
         elif type(token) is bytes and _is_packed_moment(token):
             kind = "datetime"
         return kind if kind in self.kinds else _NONE
@@ -199,14 +230,31 @@ def unique_paths(one: Portrait, other: Portrait) -> dict[str, str]:
     `one` and `other` are portraits after the same history on two fresh systems.  Empty
     if anything else differs.
     """
-    if one == other or _without(one, KINDS) != _without(other, KINDS):
+    kinds = (*KINDS, *_kinds_of_ids(one, other))
+    if one == other or _without(one, kinds) != _without(other, kinds):
         return {}
     paths: dict[str, str] = {}
-    for kind in KINDS:
-        others = [each for each in KINDS if each != kind]
+    for kind in kinds:
+        others = [each for each in kinds if each != kind]
         for line in differences(_without(one, others), _without(other, others)):
             paths[_place(line)] = kind
     return paths
+
+
+def _kinds_of_ids(one: Portrait, other: Portrait) -> list[str]:
+    """Return a kind for each name of an attribute that has a different id in both."""
+    pairs = list(zip(_tokens(one), _tokens(other), strict=False))
+    names = {
+        before
+        for (before, also), (first, second) in pairwise(pairs)
+        if first != second and type(before) is str and before == also
+        if _is_id(first, one.ids) and _is_id(second, other.ids)
+    }
+    return [f"{_ID} {name}" for name in sorted(names)]
+
+
+def _is_id(token: object, ids: frozenset[int]) -> bool:
+    return type(token) is tuple and len(token) == 1 and token[0] in ids
 
 
 def _place(line: str) -> str:
@@ -220,15 +268,20 @@ def _place(line: str) -> str:
 
 
 def _without(portrait: Portrait, kinds: Iterable[str]) -> Portrait:
-    tokens = marshal.loads(portrait.tokens)  # noqa: S302  # our own bytes
-    renamed = marshal.dumps(UniqueValues(kinds).renamed(tokens), 2)
-    return replace(portrait, tokens=renamed)
+    renamed = UniqueValues(kinds, portrait.ids).renamed(_tokens(portrait))
+    return replace(portrait, tokens=marshal.dumps(renamed, 2))
+
+
+def _tokens(portrait: Portrait) -> list[Any]:
+    tokens: list[Any] = marshal.loads(portrait.tokens)  # noqa: S302  # our own bytes
+    return tokens
 
 
 def unique_caveats(paths: Mapping[str, str]) -> tuple[Caveat, ...]:
     """Return the assumption about values that are new each time."""
     if not paths:
         return ()
-    listed = ", ".join(f"{path} ({kind})" for path, kind in sorted(paths.items()))
+    kinds = {path: _ID if _ID in kind else kind for path, kind in paths.items()}
+    listed = ", ".join(f"{path} ({kind})" for path, kind in sorted(kinds.items()))
     text = f"differs in every fresh system: {listed}, which no answer reads"
     return (Caveat("assumed", text),)

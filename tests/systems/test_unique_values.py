@@ -103,6 +103,53 @@ def test_a_thread_and_an_open_file_are_set_aside() -> None:
     assert "registry.log.name (temporary name)" in text
 
 
+class Working(Base):
+    """Holds the id of its thread, as a number like any other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends = threading.Event()
+        self.worker = threading.Thread(target=self.ends.wait, daemon=True)
+        self.worker.start()
+        self.served_by = self.worker.native_id
+
+    def close(self) -> None:
+        self.ends.set()
+        self.worker.join()
+
+
+@needs_fork
+def test_the_id_of_a_running_thread_is_set_aside() -> None:
+    report = explore(scenario(Working, reset=Working.close))
+    assert report.exploration.violations == ()
+    (text,) = (each for each in remarks(report) if "differs in every" in each)
+    assert "registry.served_by (id of a thread or process)" in text
+
+
+class Renumbered(Working):
+    """Counts below the name of the id, and never back."""
+
+    def add(self, name: str) -> Callable[[], object]:
+        self.served_by = 0 if self.served_by > 9 else self.served_by + 1  # type: ignore[operator]  # the thread runs
+        return super().add(name)
+
+    def get(self, name: str) -> Any:
+        return min(self.served_by, 9)  # type: ignore[type-var]  # the thread runs
+
+
+@needs_fork
+def test_a_number_below_the_name_of_an_id_is_state() -> None:
+    report = explore(scenario(Renumbered, reset=Renumbered.close))
+    assert report.verdict in ("order", "hidden", "undo")
+
+
+@needs_fork
+def test_the_id_of_a_process_is_set_aside() -> None:
+    report = explore(made_with(os.getpid, isolation="fork"))
+    assert report.verdict == "proven"
+    assert said("registry.created (id of a thread or process)") in remarks(report)
+
+
 class Ticketed(Base):
     """Names what is added by a UUID."""
 
@@ -164,6 +211,7 @@ def test_a_value_that_an_answer_shows_is_not_set_aside() -> None:
 
 COUNT = itertools.count()
 OTHERS: dict[str, Callable[[], Any]] = {
+    "no id of a thread": lambda: os.getpid() + next(COUNT),
     "a number of the process": lambda: next(COUNT),
     "a name with such a number": lambda: f"registry-{next(COUNT)}",
     "random bytes": lambda: os.urandom(8),
