@@ -22,7 +22,6 @@ set have no such order; two of them in one set still differ.
 import marshal
 import os
 import re
-import sys
 import tempfile
 import threading
 import time
@@ -123,9 +122,10 @@ def number_kind(value: float) -> str:
 
 def running_ids() -> frozenset[int]:
     """Return the ids of this process and of its threads, of both kinds."""
-    natives = (thread.native_id for thread in threading.enumerate())
-    idents = sys._current_frames()  # threads that `threading` has not started, too
-    return frozenset({os.getpid(), *idents, *(each for each in natives if each)})
+    ids = {os.getpid()}
+    for thread in threading.enumerate():
+        ids |= {thread.ident or 0, thread.native_id or 0}
+    return frozenset(ids - {0})
 
 
 class UniqueValues:
