@@ -36,6 +36,7 @@ from random import Random
 from everyorder.harness.base.errors import ExplorationRestart, ProcessError
 from everyorder.harness.engine.oracle import (
     Replay,
+    abandon,
     portrait,
     replay,
     silent_player,
@@ -184,6 +185,7 @@ def warm_up(session: ExplorationSession) -> None:
         # It ends: each package is new once, and so is garbage of older objects.
         try:
             stable = player.play()
+            player.collect_garbage()
             changed = system.rehearse(begins=False)
             break
         except ExplorationRestart as restart:
@@ -343,6 +345,23 @@ class _WarmUpPlayer:
                 passes = PASSES
                 self.forget_form()
         return False
+
+    def collect_garbage(self) -> None:
+        """Collect garbage after each history, if a state may show it.
+
+        Garbage of older objects ends an attempt; after this, only that of states which
+        no history of the warm-up meets.
+
+        Raises:
+            ExplorationRestart: there was some.
+        """
+        if not (isinstance(self._now, StateForm) and self._now.weak):
+            return
+        operations = self._session.operations
+        for history in rehearsed_histories(operations):
+            history = (*history, operations.collect)
+            abandon(self._system, history, order_dependent=self._total)
+        self._fresh()
 
     def compare_first(self, outside: tuple[str, ...]) -> None:
         """Compare the results of the first performances with those of the last.

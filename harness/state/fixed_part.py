@@ -116,6 +116,8 @@ class ChangedParts:
         self.observable: set[int] = set()
         # Names, with their modules, that were bound to another class or function.
         self.rebound: set[tuple[str, str]] = set()
+        # Objects of the fresh system at the last fixed part, by ids.
+        self.met: frozenset[int] = frozenset()
         # True if nothing is fixed any longer.
         self.everything = False
         self._unknown = 0
@@ -129,7 +131,8 @@ class ChangedParts:
 class FixedPart:
     """One walk from the lasting roots, with all that verifies it.
 
-    `met` is a whole walk at the same time.
+    `met` is a whole walk at the same time; `shared` are the ids of its objects that an
+    earlier fresh system had, too.
     """
 
     def __init__(
@@ -138,9 +141,11 @@ class FixedPart:
         lasting: Mapping[str, object],
         changed: ChangedParts,
         met: HeapWalk,
+        shared: Set[int],
     ) -> None:
         self._changed = changed
         self._met: Set[int] = met.seen.keys()
+        self._shared = shared
         # Objects whose level was raised by this part: once each.
         self._raised: set[int] = set()
         self._has_unknown = False
@@ -164,10 +169,10 @@ class FixedPart:
         )
         added = self._add_children(0)
         for o in met.order:
-            if id(o) in changed.observable:
-                self._add_definitions_of(o)
+            if id(o) not in walk.seen or id(o) in changed.observable:
+                self._add_lasting_of(o)
         self._add_children(added)
-        self._met = frozenset()
+        self._met = self._shared = frozenset()
         walk.defers = None
         walk.deferred_names = frozenset()
         self.done = len(walk.order)
@@ -239,20 +244,22 @@ class FixedPart:
         walk.describe_from(done)
         return frozenset(map(id, children))
 
-    def _add_definitions_of(self, o: Any) -> None:
-        """Add the classes and functions that an object refers to that is not held.
+    def _add_lasting_of(self, o: Any) -> None:
+        """Add what an object that is not held refers to and is the same in each system.
 
-        These are found by their names, so they are the same for each system.  Of such a
-        function the code and the globals that it reads are added, too.
+        That are classes and functions that are found by their names, and what an
+        earlier system had, too.  Of a function that is found by its name the code and
+        the globals that it reads are added as well.
         """
         walk, changed = self._walk, self._changed
         done = len(walk.order)
         for child in children_of(o):
-            name = self._name_of(child)
-            allowed = id(child) in self._met and id(child) not in changed.observable
-            if allowed and name is not None:
-                self._found.append((name, child))
-                walk.emit(child)
+            if id(child) in self._met and id(child) not in changed.observable:
+                name = self._name_of(child)
+                if name is not None:
+                    self._found.append((name, child))
+                if name is not None or id(child) in self._shared:
+                    walk.emit(child)
         if (
             type(o) is types.FunctionType
             and changed.level.get(id(o)) != NONE

@@ -98,6 +98,8 @@ class Heap:
         self._traces: dict[str, None] = {}
         self._frames: dict[str, None] = {}
         self._ignored: dict[str, None] = {}
+        # Labels that were left out, with the numbers of their objects.
+        self._left_out: set[tuple[int, str]] = set()
         self._impure_functions: set[str] = set()
         # States whose paths were noted, by the numbers of their unread objects.
         self._noted: dict[tuple[tuple[int, ...], ...], set[bytes]] = {}
@@ -251,8 +253,14 @@ class Heap:
         changed = self._changed
         assert changed is not None, "states have a fixed part"
         met = self._walk({**roots, **lasting})
-        for _ in range(ROUNDS):
-            fixed = FixedPart(self._start, lasting, changed, met)
+        # Their ids, so that nothing is kept alive; one that was used again is an object
+        # of this system, which the fixed part then holds in vain.
+        shared = changed.met & met.seen.keys()
+        changed.met = frozenset(met.seen)
+        for rounds in range(ROUNDS):
+            if rounds == ROUNDS // 2:  # a copy that a walk made has such an id
+                shared = frozenset()
+            fixed = FixedPart(self._start, lasting, changed, met, shared)
             if not fixed.is_whole:
                 return None
             walk = self._continued(fixed, roots, lasting)
@@ -438,13 +446,15 @@ class Heap:
             for name, numbers in counted.items()
             if len(numbers) > self._opaque.get(name, (0, ""))[0]
         }
-        if not news and not walk.left_out:
+        left_out = [each for each in walk.left_out if each not in self._left_out]
+        if not news and not left_out:
             return
+        self._left_out.update(left_out)
         records.read()
         for name, numbers in news.items():
             path = self._opaque.get(name, (0, records.path(numbers[0])))[1]
             self._opaque[name] = (len(numbers), path)
-        for number, label in walk.left_out:
+        for number, label in left_out:
             path = label if number < 0 else join(records.path(number), label)
             self._ignored[path] = None
 

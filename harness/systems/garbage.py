@@ -52,12 +52,14 @@ class GarbageCollector:
         self._touched = False
         self._played.clear()
         self._collected.clear()
+        freezes = self._thawed or self._thaws != thaws()
         if not gc.isenabled():
             # A disabled collector means that no garbage of the last system may reach
             # the next one.  Collecting the youngest generation is enough if garbage is
-            # not visible.
-            gc.collect(0 if self._visible is False else 2)
-        if self._thawed or self._thaws != thaws():
+            # not visible; but what is frozen as garbage is found as that of older
+            # objects.
+            gc.collect(0 if self._visible is False and not freezes else 2)
+        if freezes:
             self._thawed, self._thaws = False, thaws()
             gc.freeze()
 
