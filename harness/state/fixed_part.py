@@ -42,11 +42,10 @@ each form describes everything.
 
 import gc
 import operator
-import sys
 import types
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Mapping, Set
 from itertools import chain, islice, repeat
 from threading import Lock, RLock
 from typing import Any
@@ -62,17 +61,16 @@ from everyorder.harness.state.layout import (
     changeable,
     exact_name,
     is_abstract,
-    module_dict,
     module_of,
     qualname_of,
 )
 from everyorder.harness.state.references import (
     attribute_dicts,
     children_of,
-    dict_of_class,
     has_lasting_plan,
     is_scanned,
     owns_memory_only,
+    steps_of,
 )
 from everyorder.harness.state.scope import resolve
 from everyorder.harness.state.tokens import (
@@ -96,8 +94,11 @@ _MOST_UNKNOWN = 4
 
 _target_of = weakref.ReferenceType.__call__
 _SETS = frozenset(map(id, (set, frozenset)))
-# Deferred kinds without an observable lifetime.
-_HARMLESS = _SETS | {id(LRU), id(type(Lock())), id(type(RLock()))}
+# Deferred kinds without an observable lifetime; the answers of an abstract class are
+# weak references.
+_ANSWERS = type(vars(Hashable)["_abc_impl"])
+_HARMLESS = _SETS | set(map(id, (LRU, type(Lock()), type(RLock()), _ANSWERS)))
+_HARMLESS |= {id(type(NotImplemented))}
 
 
 class ChangedParts:
@@ -116,8 +117,8 @@ class ChangedParts:
         self.observable: set[int] = set()
         # Names, with their modules, that were bound to another class or function.
         self.rebound: set[tuple[str, str]] = set()
-        # Objects of the fresh system at the last fixed part, by ids.
-        self.met: frozenset[int] = frozenset()
+        # Older objects of the fixed part, by ids; None if there has been no fixed part.
+        self.older: dict[int, Any] | None = None
         # True if nothing is fixed any longer.
         self.everything = False
         self._unknown = 0
@@ -131,8 +132,8 @@ class ChangedParts:
 class FixedPart:
     """One walk from the lasting roots, with all that verifies it.
 
-    `met` is a whole walk at the same time; `shared` are the ids of its objects that an
-    earlier fresh system had, too.
+    `met` is a whole walk at the same time; `older` are objects, by ids, that are older
+    than each system.
     """
 
     def __init__(
@@ -141,11 +142,11 @@ class FixedPart:
         lasting: Mapping[str, object],
         changed: ChangedParts,
         met: HeapWalk,
-        shared: Set[int],
+        older: Mapping[int, Any],
     ) -> None:
         self._changed = changed
         self._met: Set[int] = met.seen.keys()
-        self._shared = shared
+        self._older = older
         # Objects whose level was raised by this part: once each.
         self._raised: set[int] = set()
         self._has_unknown = False
@@ -172,7 +173,7 @@ class FixedPart:
             if id(o) not in walk.seen or id(o) in changed.observable:
                 self._add_lasting_of(o)
         self._add_children(added)
-        self._met = self._shared = frozenset()
+        self._met, self._older = frozenset(), {}
         walk.defers = None
         walk.deferred_names = frozenset()
         self.done = len(walk.order)
@@ -247,8 +248,8 @@ class FixedPart:
     def _add_lasting_of(self, o: Any) -> None:
         """Add what an object that is not held refers to and is the same in each system.
 
-        That are classes and functions that are found by their names, and what an
-        earlier system had, too.  Of a function that is found by its name the code and
+        That are classes and functions that are found by their names, and what is older
+        than each system.  Of a function that is found by its name the code and
         the globals that it reads are added as well.
         """
         walk, changed = self._walk, self._changed
@@ -258,7 +259,8 @@ class FixedPart:
                 name = self._name_of(child)
                 if name is not None:
                     self._found.append((name, child))
-                if name is not None or id(child) in self._shared:
+                older = id(child) in self._older and is_scanned(walk, child)
+                if name is not None or older:
                     walk.emit(child)
         if (
             type(o) is types.FunctionType
@@ -295,7 +297,7 @@ class FixedPart:
         triples = {
             (id(values), name): (values, name, value)
             for values, name, value in chain(
-                walk.read_names, *map(_steps_of, walk.resolved)
+                walk.read_names, *map(steps_of, walk.resolved)
             )
         }
         self._dicts = [values for values, _, _ in triples.values()]
@@ -403,6 +405,10 @@ class FixedPart:
                     reader = walk.readers.get(id(plan.kind))
                     if reader is plan:
                         self._walk.readers[id(plan.kind)] = plan
+
+    def holds(self, o: Any) -> bool:
+        """Return True if an object is in this part, and not deferred."""
+        return id(o) in self._walk.seen and id(o) not in self._changed.observable
 
     # Verification
 
@@ -586,21 +592,3 @@ def _is_permanent(o: Any) -> bool:
 
 def _is_definition(o: Any) -> bool:
     return issubclass(type(o), type) or type(o) in _DEFINED
-
-
-def _steps_of(
-    resolved: tuple[str, str, object],
-) -> Iterator[tuple[dict[str, Any], str, Any]]:
-    """Yield the look-ups that resolve a dotted name."""
-    module, qualname, _ = resolved
-    value: Any = dict.get(sys.modules, module, ABSENT)
-    yield sys.modules, module, value
-    if value is ABSENT or not _is_module(value):
-        return
-    space: Any = module_dict(value)
-    for piece in qualname.split("."):
-        value = dict.get(space, piece, ABSENT)
-        yield space, piece, value
-        if value is ABSENT or not issubclass(type(value), type):
-            return
-        space = dict_of_class(value)

@@ -22,17 +22,14 @@ from everyorder.harness.state.c_call_audit import names_of
 from everyorder.harness.state.code_value import names_in
 from everyorder.harness.state.decode import Portrait, Records
 from everyorder.harness.state.encode import HeapWalk
-from everyorder.harness.state.fixed_part import (
-    ROUNDS,
-    ChangedParts,
-    FixedPart,
-)
+from everyorder.harness.state.fixed_part import ROUNDS, ChangedParts, FixedPart
 from everyorder.harness.state.layout import (
     cached_answers,
     exact_name,
     forget_answers,
 )
 from everyorder.harness.state.noise import paths_named
+from everyorder.harness.state.references import older_objects
 from everyorder.harness.state.scope import (
     FollowedScope,
     IgnorePatterns,
@@ -253,21 +250,22 @@ class Heap:
         changed = self._changed
         assert changed is not None, "states have a fixed part"
         met = self._walk({**roots, **lasting})
-        # Their ids, so that nothing is kept alive; one that was used again is an object
-        # of this system, which the fixed part then holds in vain.
-        shared = changed.met & met.seen.keys()
-        changed.met = frozenset(met.seen)
-        for rounds in range(ROUNDS):
-            if rounds == ROUNDS // 2:  # a copy that a walk made has such an id
-                shared = frozenset()
-            fixed = FixedPart(self._start, lasting, changed, met, shared)
+        older = changed.older
+        for number in range(ROUNDS):
+            if number == ROUNDS // 2:
+                older = {}  # one refers to what must not be held, and no scan shows it
+            fixed = FixedPart(self._start, lasting, changed, met, older or {})
             if not fixed.is_whole:
                 return None
             walk = self._continued(fixed, roots, lasting)
             if walk.irregular:
                 return None
             if fixed.releases(walk):
+                if older is None:  # once more, with these
+                    older = older_objects(met.order)
+                    continue
                 self._remember(fixed.abstract, fixed.held_functions)
+                changed.older = {key: o for key, o in older.items() if fixed.holds(o)}
                 return fixed
         return None
 

@@ -1,7 +1,9 @@
 """The references of an object, and whether these are all that can change in it."""
 
+import ctypes
 import gc
 import re
+import sys
 import types
 import weakref
 from collections import (  # type: ignore[attr-defined]  # it is not in its stub
@@ -10,16 +12,25 @@ from collections import (  # type: ignore[attr-defined]  # it is not in its stub
     defaultdict,
     deque,
 )
-from collections.abc import Iterable, Mapping, Set
-from datetime import date, datetime, time, timedelta, timezone
+from collections.abc import Iterable, Iterator, Mapping, Set
+from datetime import (
+    date,
+    datetime,
+    datetime_CAPI,
+    time,
+    timedelta,
+    timezone,
+)
 from functools import partial
 from typing import Any
 
 from everyorder.harness.state.accessors import accessor_of, exact_accessor
 from everyorder.harness.state.encode import HeapWalk
 from everyorder.harness.state.layout import (
+    ABSENT,
     Getter,
     changeable,
+    module_dict,
     mro_of,
     namespace_of,
     qualname_of,
@@ -79,13 +90,18 @@ INERT: Mapping[str, frozenset[str]] = {
     # Parsed schemas, values, and classes of tensors, which live for ever.
     "torch": frozenset(
         (
-            *("FunctionSchema", "device", "dtype", "layout", "memory_format"),
-            *("qscheme", "_TensorMeta", "tensortype"),
+            *("DispatchKeySet", "FunctionSchema", "Size", "device", "dtype", "layout"),
+            *("memory_format", "qscheme", "_TensorMeta", "tensortype"),
         )
     ),
 }
 # Members of an enumeration of C++, which that library binds.
 _PYBIND, _ENUMERATION = "pybind11_builtins", {"__entries", "__members__"}
+# An address that C code shares, and what it calls at the end of that: nothing for the
+# functions of a module, which live for ever.
+_CAPSULE = type(datetime_CAPI)
+_destructor_of = ctypes.pythonapi.PyCapsule_GetDestructor
+_destructor_of.argtypes, _destructor_of.restype = [ctypes.py_object], ctypes.c_void_p
 _subclasses_of = type.__dict__["__subclasses__"]
 
 
@@ -110,7 +126,12 @@ def owns_memory_only(walk: HeapWalk, o: Any) -> bool:
         return not plan.opaque or _is_named(kind)
     if _is_inert(kind, plan):
         return True
-    if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
+    if kind is _CAPSULE:
+        return not _destructor_of(o)
+    if issubclass(kind, weakref.finalize):
+        return False
+    opaque = plan.opaque and not _is_named(kind)
+    if opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
         return False
     return (
         plan.accessor is None
@@ -204,3 +225,31 @@ def attribute_dicts(walk: HeapWalk, o: Any) -> Iterable[Any]:
     dict_of = walk.plan(kind).dict_of
     own = None if dict_of is None else dict_of(o)
     return () if own is None else [own]
+
+
+def older_objects(objects: Iterable[Any]) -> dict[int, Any]:
+    """Return those of some objects that are older than the first system, by ids.
+
+    An exploration freezes what it begins with (`explorer._collector_off`).  This must
+    be called in the first system, before anything else is frozen.
+    """
+    later = set(map(id, gc.get_objects()))
+    return {id(o): o for o in objects if gc.is_tracked(o) and id(o) not in later}
+
+
+def steps_of(
+    resolved: tuple[str, str, object],
+) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """Yield the look-ups that resolve a dotted name."""
+    module, qualname, _ = resolved
+    value: Any = dict.get(sys.modules, module, ABSENT)
+    yield sys.modules, module, value
+    if value is ABSENT or not issubclass(type(value), types.ModuleType):
+        return
+    space: Any = module_dict(value)
+    for piece in qualname.split("."):
+        value = dict.get(space, piece, ABSENT)
+        yield space, piece, value
+        if value is ABSENT or not issubclass(type(value), type):
+            return
+        space = dict_of_class(value)

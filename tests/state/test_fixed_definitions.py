@@ -1,5 +1,6 @@
 """What must not be held refers to classes and functions, which are described once."""
 
+import gc
 import sys
 import types
 import weakref
@@ -76,6 +77,57 @@ def test_a_class_that_only_such_an_object_reaches_is_described_once(kind: str) -
         sizes.append(form(Heap(SCOPE, fixed=True), subject).objects)
     del sys.modules[NAME]
     assert sizes[0] == sizes[1]
+
+
+@pytest.fixture
+def rows(subject: Any) -> Iterator[Any]:
+    """Yield the subject of an exploration; what it refers to is older than that."""
+
+    def with_rows(count: int) -> Any:
+        subject.Kind.held.rows = [[n, {n: []}] for n in range(count)]
+        gc.collect()
+        gc.freeze()
+        return subject
+
+    yield with_rows
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_what_is_older_is_described_once(count: int, rows: Any) -> None:
+    """Each form of torch.library described 10,000 such objects."""
+    subject = rows(count)
+    reader = Heap(SCOPE, fixed=True)
+    assert form(reader, subject).objects < 20
+
+
+def test_a_change_of_what_is_older_is_state(rows: Any) -> None:
+    subject = rows(9)
+    reader = Heap(SCOPE, fixed=True)
+    form(reader, subject)
+    row = subject.Kind.held.rows[4][1][4]
+    row.append(1)
+    with pytest.raises(ExplorationRestart):
+        form(reader, subject)
+    second = settled(reader, subject)
+    row.clear()
+    first = form(reader, subject)
+    subject.Kind.held.rows.reverse()
+    third = settled(reader, subject)
+    assert len({first, second, third}) == 3
+
+
+def test_what_must_not_be_held_below_it_is_not_held(rows: Any) -> None:
+    subject = rows(9)
+    subject.Kind.held.rows[4][1][4].append(subject.Freed())
+    reader = Heap(SCOPE, fixed=True)
+    form(reader, subject)
+    watches = [weakref.ref(subject.Kind.held), weakref.ref(row := subject.Freed())]
+    subject.Kind.held.rows[3][1][3].append(row)
+    del row
+    settled(reader, subject)
+    subject.Kind.held = subject.guarded.__defaults__ = None
+    assert [watch() for watch in watches] == [None, None]
 
 
 def replace_code(subject: Any) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import uuid
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -144,3 +145,38 @@ def test_a_result_that_a_file_decides_is_not_fresh_and_says_so(tmp_path: Path) -
     )
     assert report.verdict == "not fresh"
     assert all(each.paths for each in report.exploration.violations)
+
+
+class Link:
+    """Refers to itself, so that only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.link = self
+
+
+@pytest.mark.slow
+def test_older_garbage_is_found_by_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An AdminSite of Django was explored twice."""
+    attempts: list[ExplorationSession] = []
+    attempt = explorer._attempt
+
+    def noted(session: ExplorationSession, *rest: object) -> object:
+        attempts.append(session)
+        return attempt(session, *rest)  # type: ignore[arg-type]  # passed on
+
+    monkeypatch.setattr(explorer, "_attempt", noted)
+
+    class Own(Registry):
+        table: ClassVar[list[dict[str, int]]] = [{"most": 0}]
+        links: ClassVar[list[Link]] = [Link()]
+        alive: ClassVar[weakref.WeakSet[Link]] = weakref.WeakSet(links)
+
+        def add(self, name: str) -> Callable[[], object]:
+            self.links.clear()
+            return super().add(name)
+
+    report = explored(Own)
+    assert report.verdict in ("holds", "proven")
+    assert len(attempts) == 1
