@@ -477,7 +477,7 @@ def test_what_says_how_it_ends_is_not_kept_alive(subject: Any) -> None:
     assert ended == ["ended"]
 
 
-def capsule(destructor: object = None) -> Any:
+def capsule(destructor: Any = None) -> Any:
     new = ctypes.pythonapi.PyCapsule_New
     new.argtypes, new.restype = [ctypes.c_void_p] * 3, ctypes.py_object
     return new(
