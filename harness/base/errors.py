@@ -118,9 +118,13 @@ class CannotReplay(HarnessError, ValueError):
     steps: int = 0
     scenario: str = ""
     option: str = ""
+    parts: int = 0
 
     words = """
     BadReplayId: replay id {text!r}: {reason}
+    ForeignReplayId: replay id {text!r} is not of [[{scenario}||this scenario]], nor of
+        any part of it that was looked at ({parts}); its ids begin with {reason!r}. Pass
+        the scenario that the failure printed as code.
     UnknownOperation: operation {operation} of the history [{history:, }] is out of
         range 0..{last}; was the scenario changed since?
     BadState: invalid step list {text!r}: expected distinct numbers from 1 to {steps},
@@ -421,6 +425,8 @@ class NotInstalled(HarnessError, ImportError):
     words = """
     NoTorch: --system torch needs torch itself, the extra `torch`: python -m pip install
         'everyorder[torch]'
+    NoHypothesis: strategies need Hypothesis, the extra `hypothesis`: python -m pip
+        install 'everyorder[hypothesis]'
     """
 
 

@@ -280,7 +280,8 @@ def together(*steps: Step) -> Step:
     has_effects = any(each.has_effects for each in steps)
     owners = {each.owner for each in steps}
     owner = owners.pop() if len(owners) == 1 else ""
-    return Step(text, prepare, names, kernels, has_effects, owner)
+    named = tuple(each for step in steps for each in step.named)
+    return Step(text, prepare, names, kernels, has_effects, owner, named=named)
 
 
 def shared(*steps: Step) -> tuple[Step, ...]:
@@ -368,7 +369,8 @@ def _step(
         return claim_and_perform
 
     names = () if name is None else (str(name),)
-    return Step(text, prepare, names, owner="dispatcher")
+    named = () if kernel is None or isinstance(kernel, Kernel) else (kernel,)
+    return Step(text, prepare, names, owner="dispatcher", named=named)
 
 
 def _nothing() -> None:

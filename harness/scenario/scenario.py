@@ -8,7 +8,7 @@ defines how a fresh one is created (`create`), and which observations of it must
 on the active steps only (`observe`, `uses`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +19,7 @@ from typing import Any, Literal, Never, TypeAlias
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.base.place import Place, place_of_call
 from everyorder.harness.engine.protocol import Relations
+from everyorder.harness.scenario.code import Code
 from everyorder.harness.scenario.mistakes import (
     accepts,
     check_create,
@@ -31,6 +32,7 @@ from everyorder.harness.scenario.normalisers import Normaliser, chain_of
 from everyorder.harness.scenario.relations import declared_of, relations_of
 from everyorder.harness.scenario.step import (
     ALL,
+    Ends,
     Step,
     UseStep,
     one_line,
@@ -39,10 +41,16 @@ from everyorder.harness.scenario.step import (
 # With twelve hex digits, 10,000 scenarios collide with a probability of 2e-7.
 DIGEST_BYTES = 6
 
+# The options of a scenario that its code has unless they are empty.
+_PRINTED = (
+    *("order_dependent", "ordered", "probes", "create", "observe", "unordered"),
+    *("check", "fingerprint", "ignore", "isolation", "reset"),
+)
+
 Isolation: TypeAlias = Literal["fork", "spawn"] | None
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Scenario:
     """Steps in any order, each at most once at a time, with uses in between.
 
@@ -242,6 +250,67 @@ class Scenario:
         object.__setattr__(twin, "create", create)
         return twin
 
+    def part(self, steps: Iterable[Step], uses: Iterable[UseStep]) -> "Scenario":
+        """Return a scenario of some of the steps, those that they need, and some uses.
+
+        The other steps are removed from their `excludes=`, `ends=` and `ordered=`.
+        """
+        given = {each.text for each in self.given}
+        chosen, pairs = parts_of(steps, self.steps, given, self.ordered)
+        present = {each.text for each in chosen}
+        asked = tuple(replace(e, ends=_present(e.ends, present)) for e in uses)
+        part = copy(self)
+        del part.__dict__["relations"]
+        own = _operators(self.steps, self.uses, self.given, None)
+        operators = self.operators
+        if operators == tuple(own):
+            operators = tuple(_operators(chosen, asked, self.given, None))
+        values = {
+            "steps": tuple(chosen),
+            "uses": asked,
+            "ordered": tuple(pairs),
+            "operators": operators,
+        }
+        for key, value in values.items():
+            object.__setattr__(part, key, value)
+        object.__setattr__(part, "digest", _digest(part))
+        assert part.relations is not None, "a part of a scenario is one"
+        return part
+
+    def as_code(self) -> str:
+        """Return Python code that builds the scenario: imports and an assignment.
+
+        Raises:
+            NotAScenario: a function has no name in a module, or a value no expression.
+        """
+        code = Code()
+        return code.program(f"scenario = {self._expression(code)}")
+
+    def __repr__(self) -> str:
+        try:
+            return self._expression(Code())
+        except NotAScenario:
+            operations = ", ".join(map(str, (*self.steps, *self.uses)))
+            return f"<Scenario {self.name or 'without a name'}: {operations}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the `repr`: without it, IPython and Hypothesis print all fields."""
+        printer.text(repr(self))
+
+    def _expression(self, code: Code) -> str:
+        options = {name: getattr(self, name) for name in _PRINTED}
+        given = {name: value for name, value in options.items() if value}
+        if self.probes == ():
+            given["probes"] = ()
+        if self.watch:
+            given["watch"] = dict(self.watch)
+        if self.normalisers:
+            given["normalisers"] = self.normalisers
+        own = _operators(self.steps, self.uses, self.given, None)
+        if self.operators != tuple(own):
+            given["operators"] = self.operators
+        return code.scenario(self.steps, self.uses, self.given, given)
+
     @staticmethod
     def of_imports(*modules: str, **options: Any) -> Any:
         """Return a scenario of the orders of importing modules; see `of_imports`."""
@@ -296,6 +365,43 @@ def _pairs(
             wanted="one of the two: with order_dependent= all orders may show",
         )
     return tuple(dict.fromkeys(pairs))
+
+
+def parts_of(
+    steps: Iterable[Step],
+    pool: Iterable[Step],
+    given: Collection[str],
+    ordered: Iterable[tuple[str | Step, str | Step]],
+) -> tuple[list[Step], list[tuple[str, str]]]:
+    """Return the steps with those of the pool that they need, and the pairs of them.
+
+    The steps have the order of the pool, those that are not in it come last; they refer
+    to absent steps no more.
+    """
+    known = {each.text: each for each in pool}
+    chosen = {each.text: each for each in steps}
+    waiting = list(chosen.values())
+    while waiting:
+        each = waiting.pop()
+        for text in (*each.requires, *each.after):
+            if text not in chosen and text in known and text not in given:
+                chosen[text] = known[text]
+                waiting.append(known[text])
+    own = [*filter(chosen.__contains__, known)]
+    texts = [*own, *(text for text in chosen if text not in known)]
+    present = {*texts}
+    fitted = []
+    for text in texts:
+        each = chosen[text]
+        excludes = tuple(t for t in each.excludes if t in present or t in given)
+        ends = _present(each.ends, present)
+        fitted.append(replace(each, excludes=excludes, ends=ends))
+    pairs = [(one_line(str(one)), one_line(str(other))) for one, other in ordered]
+    return fitted, [pair for pair in pairs if present.issuperset(pair)]
+
+
+def _present(ends: Ends, texts: Collection[str]) -> Ends:
+    return ends if ends == ALL else tuple(text for text in ends if text in texts)
 
 
 def _watched(watch: Iterable[Any] | Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

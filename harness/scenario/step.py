@@ -83,7 +83,7 @@ class Step:
     words. A step with `has_effects` does more than register in the dispatcher's state;
     see `harness.scenario.effects`. `owner` is the kind of registry that the step works
     on, if known. `functions` are the scenario's own functions, which are part of the
-    state.
+    state; `named` are the functions and classes that the text names, if it is code.
 
     The other fields are as for `step`; `requires`, `after`, `excludes` and `ends` are
     texts of steps. Steps of one `symmetry` are declared to differ only in their
@@ -97,6 +97,7 @@ class Step:
     has_effects: bool = False
     owner: Owner = ""
     functions: tuple[Callable[..., Any], ...] = ()
+    named: tuple[Callable[..., Any], ...] = ()
     lasting: bool = False
     again: bool = False
     may_refuse: bool = False
@@ -267,12 +268,12 @@ def steps(
         # A built-in method without a signature takes the value: `set.discard`.
         bind = _with_result if count_required(undo, 3) == 3 else _with
         undo_of = partial(partial, bind, undo)
-    pairs = values.items() if isinstance(values, Mapping) else map(_named_value, values)
+    pairs = values.items() if isinstance(values, Mapping) else map(named_value, values)
     return [
         replace(
             step(
                 f"{name}({text})",
-                partial(_with, do, value),
+                with_value(do, value),
                 undo=undo_of(value),
                 **options,
             ),
@@ -336,8 +337,46 @@ def _prepare(performance: Performance, target: Any, origin: str) -> Perform:
     return partial(performance.perform, current_loop(), target)
 
 
+def performance_of(step: Step) -> Performance | None:
+    """Return the functions of a step that `step` made; None for any other."""
+    prepare = step.prepare
+    if not isinstance(prepare, partial) or prepare.func is not _prepare:
+        return None
+    (performance,) = prepare.args
+    assert isinstance(performance, Performance), "the argument of `_prepare`"
+    return performance
+
+
+# A function, the arguments after the registry, and True if a result follows.
+Call: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], bool]
+
+
+def call_of(function: Callable[..., Any]) -> Call | None:
+    """Return the call of a function that `steps` or `spread` made, else None."""
+    if not isinstance(function, partial) or function.func not in (_with, _with_result):
+        return None
+    own, value = function.args
+    if isinstance(own, partial) and own.func is _spread:
+        return own.args[0], value, False
+    return own, (value,), function.func is _with_result
+
+
+def spread(function: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...]], Any]:
+    """Return a function of the registry and of a tuple: all other arguments."""
+    return partial(_spread, function)
+
+
+def _spread(function: Callable[..., Any], target: Any, values: tuple[Any, ...]) -> Any:
+    return function(target, *values)
+
+
 def _with(function: Callable[..., Any], value: Any, target: Any) -> Any:
     return function(target, value)
+
+
+def with_value(function: Callable[..., Any], value: Any) -> Callable[[Any], Any]:
+    """Return a function of the registry alone."""
+    return partial(_with, function, value)
 
 
 def _with_result(
@@ -382,7 +421,7 @@ def _classes(raises: Raises) -> tuple[type[BaseException], ...]:
     return raises if isinstance(raises, tuple) else (raises,)
 
 
-def _named_value(value: Any) -> tuple[str, Any]:
+def named_value(value: Any) -> tuple[str, Any]:
     """Return the text of a value, and the value."""
     if isinstance(value, type | FunctionType):
         return value.__name__, value

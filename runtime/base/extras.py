@@ -24,3 +24,13 @@ def require_packages() -> None:
     for package in PACKAGES:
         if find_spec(package) is None:
             raise PackageMissing(package=package)
+
+
+def require_hypothesis() -> None:
+    """Raise an error if the extra `hypothesis` is not installed.
+
+    Raises:
+        PackageMissing: it is not.
+    """
+    if find_spec("hypothesis") is None:
+        raise PackageMissing(code="HypothesisMissing", package="hypothesis")

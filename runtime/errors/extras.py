@@ -7,7 +7,7 @@ from everyorder.runtime.errors.base import EveryorderError
 
 
 class PackageMissing(EveryorderError, ImportError):
-    """Tensors need `package`, which comes with the extra `runtime`."""
+    """A module needs `package`, which comes with an extra."""
 
     package: str
 
@@ -15,4 +15,6 @@ class PackageMissing(EveryorderError, ImportError):
     PackageMissing: tensors and their operators need the package `{package}`, which is
         not installed.
       to do: python -m pip install 'everyorder[runtime]'
+    HypothesisMissing: strategies need the package `{package}`, which is not installed.
+      to do: python -m pip install 'everyorder[hypothesis]'
     """

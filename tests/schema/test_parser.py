@@ -17,8 +17,7 @@ from everyorder.runtime.schema.parser import (
 )
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
-from everyorder.runtime.schema.tokenizer import KEYWORDS
-from everyorder.runtime.schema.types import NAMED_BASES
+from everyorder.runtime.strategies import schema_texts
 from tests.counting import calls_of
 
 # How many examples of a law `make test` looks at, and `make test-long`.
@@ -165,112 +164,6 @@ def test_parsing_costs_some_calls_a_word() -> None:
 
 
 # -- The laws: what is generated prints and parses back; any other text is one error.
-
-WORDS = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,6}\Z").filter(
-    lambda word: word not in KEYWORDS
-)
-BASES = st.sampled_from([*NAMED_BASES, "t", "tVal"])
-# Types that can be put into other types: without annotation and size.
-INNER = st.recursive(
-    BASES,
-    lambda inner: st.one_of(
-        st.builds("{}[]".format, inner),
-        st.builds("{}?".format, inner),
-        st.builds("Future({})".format, inner),
-        st.builds("Await({})".format, inner),
-        st.builds("RRef({})".format, inner),
-        st.builds(
-            "Dict({}, {})".format, st.sampled_from(("str", "SymInt", "Any")), inner
-        ),
-        st.builds("Union({}, {}, {})".format, inner, inner, inner),
-        st.lists(inner, max_size=3).map(lambda parts: f"({', '.join(parts)})"),
-    ),
-    max_leaves=5,
-)
-SETS = st.lists(st.one_of(WORDS, st.just("*")), min_size=1, max_size=3).map("|".join)
-ALIASES = st.one_of(
-    st.just(""),
-    st.just("!"),
-    st.builds("({}{})".format, SETS, st.sampled_from(["", "!"])),
-    st.builds("({}{} -> {})".format, SETS, st.sampled_from(["", "!"]), SETS),
-)
-SUFFIXES = st.lists(
-    st.one_of(st.just("?"), st.builds("[]{}".format, ALIASES)), max_size=3
-).map("".join)
-SIZES = st.one_of(
-    st.just(""),
-    st.builds(
-        "[{}]{}{}".format, st.integers(0, 5), ALIASES, st.sampled_from(["", "?"])
-    ),
-)
-TYPES = st.one_of(
-    st.builds("{}{}{}{}".format, BASES, ALIASES, SUFFIXES, SIZES),
-    st.builds("{}{}".format, INNER, SIZES),
-)
-NUMBERS = st.one_of(
-    st.integers(-(2**63), 2**63 - 1).map(str),
-    st.floats(allow_nan=False, allow_infinity=False).map(repr),
-    st.builds(
-        "{!r}{:+}j".format,
-        st.floats(-9, 9),
-        st.floats(allow_nan=False, allow_infinity=False, width=32),
-    ),
-    st.sampled_from(["True", "False", "float", "strided"]),
-)
-TEXTS = st.text(st.characters(exclude_characters="\\\n'", codec="utf-8"), max_size=8)
-DEFAULTED = st.one_of(
-    st.builds(
-        "{} {{}}={}".format,
-        st.sampled_from(["int", "float", "bool", "complex", "str", "Scalar", "Any?"]),
-        st.one_of(NUMBERS, st.just("None"), TEXTS.map("'{}'".format)),
-    ),
-    st.builds(
-        "{} {{}}={}".format,
-        st.sampled_from(["Tensor", "Tensor?", "Generator", "int[2]?", "Device?"]),
-        st.just("None"),
-    ),
-    st.builds(
-        "{} {{}}={}".format,
-        st.sampled_from(["int[]", "int[2]", "SymInt[3]", "int[0]"]),
-        st.lists(st.integers(0, 1), max_size=3).map(str),
-    ),
-    st.builds("{} {{}}={}".format, st.sampled_from(["float[2]"]), st.integers(0, 9)),
-    st.builds("Device {{}}={}".format, st.sampled_from(["cpu", "cuda:1", "'meta'"])),
-)
-
-
-@st.composite
-def schema_texts(draw: st.DrawFn) -> str:
-    """The text of a valid schema, not in printed form."""
-    plain = draw(st.lists(TYPES.map("{} {{}}".format), max_size=3))
-    defaulted = draw(st.lists(DEFAULTED.map(_escape), max_size=3))
-    kwarg_only = draw(st.lists(TYPES.map("{} {{}}".format), max_size=2))
-    items = plain + defaulted
-    names = draw(
-        st.lists(
-            WORDS,
-            min_size=len(items) + len(kwarg_only),
-            max_size=len(items) + len(kwarg_only),
-            unique=True,
-        )
-    )
-    named = [
-        item.replace("{}", name, 1)
-        for item, name in zip([*items, *kwarg_only], names, strict=True)
-    ]
-    if kwarg_only:
-        named.insert(len(items), "*")
-    if not defaulted and draw(st.booleans()):
-        named.append("...")
-    results = draw(st.lists(TYPES, max_size=3))
-    name = draw(st.sampled_from(["f", "a::f", "f.o", "a::f.o"]))
-    return f"{name}({', '.join(named)}) -> ({', '.join(results)})"
-
-
-def _escape(item: str) -> str:
-    """Keep braces in default texts from being taken for the place of the name."""
-    head, equals, default = item.partition("=")
-    return head + equals + default
 
 
 @settings(max_examples=FEW)
