@@ -161,7 +161,8 @@ class Call:
     """One call: the published state, key bits of its arguments, the kernel that ran.
 
     `inside` are samples taken by kernels; `ran` is the description of the registration
-    whose kernel ran first, None if none did (the call raised before).
+    whose kernel ran first, None if none did (the call raised before); a call is
+    `refused` if its arguments do not fit the schema.
     """
 
     operator: str
@@ -171,6 +172,7 @@ class Call:
     after: Surroundings
     inside: tuple[Surroundings, ...] = ()
     ran: str | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +387,7 @@ def calls_run_what_the_state_says(run: Run) -> list[Finding]:
     for call in run.calls:
         entry = _entry(call.state, call.operator)
         where = f"a call of {call.operator}"
-        if entry is None or not entry.definitions:
+        if entry is None or not entry.definitions or call.refused:
             if call.ran is not None:
                 findings.append((where, "nothing to call", call.ran))
             continue

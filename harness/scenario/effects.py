@@ -44,6 +44,7 @@ from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.dispatch.registration_record import OperatorSpec
 from everyorder.runtime.dispatch.state import fingerprint
 from everyorder.runtime.errors.base import EveryorderError, nearest
+from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet
 from everyorder.runtime.schema.signature import Argument
 from everyorder.runtime.tensors import Tensor
@@ -118,29 +119,43 @@ _PLAIN: dict[str, object] = {
 }
 
 
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
 # One entry for each definition that is being explored.
 @lru_cache(maxsize=4096)
 def calls_for(
     definition: OperatorSpec, kinds: tuple[str, ...]
-) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+) -> tuple[tuple[str, Arguments], ...]:
     """Return pairs of a kind of tensors and the arguments of a call with that kind."""
-    return tuple([(kind, arguments_for(definition, kind)) for kind in kinds])
-
-
-def arguments_for(definition: OperatorSpec, kind: str) -> tuple[Any, ...]:
-    """Return arguments for the positional parameters without a default.
-
-    All tensors are of one kind.
-    """
-    return arguments_of(definition, probe_tensor(kind))
-
-
-def arguments_of(definition: OperatorSpec, tensor: Any) -> tuple[Any, ...]:
-    """Return the same arguments with `tensor` as every tensor."""
     return tuple(
-        _argument(argument, tensor)
-        for argument in definition.schema.arguments
-        if not argument.has_default and not argument.kwarg_only
+        [(kind, arguments_of(definition, probe_tensor(kind))) for kind in kinds]
+    )
+
+
+@lru_cache(maxsize=4096)
+def fits(definition: OperatorSpec, kind: str) -> bool:
+    """Return False if the call is refused, as a parameter is of a type without values.
+
+    Such a call reaches no kernel.
+    """
+    positional, named = arguments_of(definition, probe_tensor(kind))
+    try:
+        definition.schema.bind(positional, named)
+    except CallError:
+        return False
+    return True
+
+
+def arguments_of(definition: OperatorSpec, tensor: Any) -> Arguments:
+    """Return arguments for the parameters without a default, by position and by name.
+
+    Every tensor is `tensor`.
+    """
+    required = [each for each in definition.schema.arguments if not each.has_default]
+    return (
+        tuple(_argument(each, tensor) for each in required if not each.kwarg_only),
+        {each.name: _argument(each, tensor) for each in required if each.kwarg_only},
     )
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 from everyorder.harness.scenario.effects import (
     CONTEXT,
+    Arguments,
     arguments_of,
     calls_for,
     check_probe,
     effects_of,
+    fits,
     is_per_system,
     probe_tensor,
 )
@@ -25,6 +27,7 @@ from everyorder.harness.scenario.step import UseStep
 from everyorder.invariants.run import Call, Lockable, Surroundings, surroundings
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.state import OperatorEntry
 from everyorder.runtime.dispatch.watch import DEPTH
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.call import MissingKernel
@@ -52,17 +55,17 @@ def answers(
     call, before = handle.call, before or Moment()
     entry = target.state.entry(handle.name)
     if entry is None or not entry.definitions:
-        shared_answer = _answer(call, (), ran)
+        shared_answer = _answer(call, ((), {}), ran)
         if locked or not before.is_unchanged():
             _note_disturbance(target, recorder, handle, before)
         return [(kind, shared_answer) for kind in kinds]
     live, copies = before.live, before.copies
     pairs = []
-    for kind, arguments in calls_for(entry.definitions[0].reading, kinds):
+    for kind, (positional, named) in calls_for(entry.definitions[0].reading, kinds):
         # As `_answer` and `is_unchanged`, without calls: most of a walk is spent here.
         ran.clear()
         try:
-            call(*arguments)
+            call(*positional, **named)
         except MissingKernel as error:
             ran.append(f"MissingKernel: {error.reason}")
         except Exception as error:
@@ -88,9 +91,9 @@ def answer_per_system(target: Dispatcher, handle: OperatorHandle, kind: str) -> 
             return f"no {kind}"
         call = handle.call
 
-        def inside(*arguments: Any) -> Any:
+        def inside(*arguments: Any, **named: Any) -> Any:
             with context:
-                return call(*arguments)
+                return call(*arguments, **named)
 
         answer = _answer_with(target, inside, handle, probe_tensor(PLAIN))
     else:
@@ -107,7 +110,7 @@ def _answer_with(
     target: Dispatcher, call: Callable[..., Any], handle: OperatorHandle, tensor: Any
 ) -> str:
     entry = target.state.entry(handle.name)
-    arguments: tuple[Any, ...] = ()
+    arguments: Arguments = ((), {})
     if entry is not None and entry.definitions:
         arguments = arguments_of(entry.definitions[0].reading, tensor)
     return _answer(call, arguments, effects_of(target).recorder.labels)
@@ -140,18 +143,24 @@ def answers_and_calls(
         inside = tuple(recorder.inside)
         recorder.inside.clear()
         ran = recorder.labels[0] if inside else None
-        calls.append(Call(str(handle.name), state, bits, before, sample(), inside, ran))
+        sampled = bits, before, sample(), inside, ran, not _is_bound(entry, kind)
+        calls.append(Call(str(handle.name), state, *sampled))
     # These calls are reported with the calls above.
     recorder.disturbed.clear()
     return pairs, tuple(calls)
 
 
-def _answer(
-    call: Callable[..., object], arguments: tuple[Any, ...], ran: list[str]
-) -> str:
+def _is_bound(entry: OperatorEntry | None, kind: str) -> bool:
+    """Return False if the arguments of a call do not fit the schema."""
+    definition = entry and entry.definition
+    return definition is None or fits(definition.reading, kind)
+
+
+def _answer(call: Callable[..., object], arguments: Arguments, ran: list[str]) -> str:
     ran.clear()
+    positional, named = arguments
     try:
-        call(*arguments)
+        call(*positional, **named)
     except Exception as error:
         ran.append(_error_answer(error))
     return _joined(ran)

@@ -12,6 +12,7 @@ Rules:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from everyorder.harness.scenario.step import (
     with_value,
 )
 
+Pairs: TypeAlias = Sequence[tuple[str | Step, str | Step]]
 Relation: TypeAlias = Literal["requires", "after", "excludes"]
 RELATIONS: tuple[Relation, ...] = ("requires", "after", "excludes")
 
@@ -106,6 +108,8 @@ def scenarios(
     max_steps: int = 3,
     max_uses: int = 2,
     relations: Sequence[Relation] = (),
+    ordered: Callable[[Step, Step], bool]
+    | Sequence[tuple[str | Step, str | Step]] = (),
     **options: Any,
 ) -> Scenario:
     """Return a strategy for scenarios of some of these steps and uses.
@@ -118,8 +122,9 @@ def scenarios(
         max_uses: the limit of the drawn uses.
         relations: the relations to draw between the steps, in addition to their own:
             "requires", "after" and "excludes".
-        options: as for `Scenario`: `create=`, `observe=`, ...; pairs of `ordered=`
-            count if both steps were drawn.
+        ordered: the pairs of steps whose order may show, as for `Scenario`; those of
+            absent steps do not count. Or a function: True for two such steps.
+        options: as for `Scenario`: `create=`, `observe=`, ...
 
     Raises:
         NotAScenario: the arguments are not those of a scenario.
@@ -129,8 +134,15 @@ def scenarios(
     asked = draw(_several(uses, fewest, max(fewest, max_uses))) if uses else []
     given = {each.text for each in options.get("given", ())}
     pool = [each for each in steps if isinstance(each, Step)]
-    chosen, pairs = parts_of(drawn, pool, given, options.get("ordered", ()))
-    options = {**options, "ordered": pairs}
+    pairs = () if callable(ordered) else ordered
+    chosen, fitting = parts_of(drawn, pool, given, pairs)
+    if callable(ordered):
+        fitting = [
+            (one.text, other.text)
+            for one, other in combinations(chosen, 2)
+            if ordered(one, other)
+        ]
+    options = {**options, "ordered": fitting}
     scenario = Scenario(*chosen, uses=asked, **options)
     wanted = [each for each in RELATIONS if each in relations]
     for later in range(len(chosen) if wanted else 0):
