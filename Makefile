@@ -52,6 +52,7 @@ FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario_api/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
+	tests/strategies/test_any_registry.py \
 	$(FOLLOWING)
 # The programs and commands of README.md and docs/, each a process.
 LEG_documents := tests/test_documents.py
@@ -64,7 +65,7 @@ LEG_followed := tests/scenarios/test_verdicts_followed.py
 # it runs no test, and that of any other leg is a mistake.
 LONG_ONLY := followed
 # What is explored of the runtime.
-LEG_catalogue := tests/scenarios tests/scenario_api tests/systems $(addprefix --ignore=,$(LEG_registries) \
+LEG_catalogue := tests/scenarios tests/scenario_api tests/strategies tests/systems $(addprefix --ignore=,$(LEG_registries) \
 	$(LEG_systems) $(LEG_followed))
 LEG_mutants := tests/mutants tests/pairs
 LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py

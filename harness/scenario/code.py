@@ -20,6 +20,7 @@ from enum import Enum
 from functools import partial
 from inspect import getsource
 from math import isfinite
+from textwrap import indent
 from types import FunctionType
 from typing import Any
 
@@ -29,6 +30,8 @@ from everyorder.harness.scenario.step import Step, UseStep, call_of, performance
 # Fields of a step that `step` sets from its argument of the same name.
 _RELATIONS = ("requires", "after", "excludes", "ends")
 _MARKS = ("again", "may_refuse", "constant")
+# Characters of a call in one line; it is indented by 4 or 8.
+LONGEST = 76
 # Names of values that are neither functions nor classes, by their module.
 _VALUES = {"fallthrough": "everyorder.runtime"}
 
@@ -62,10 +65,9 @@ class Code:
             ("given", [self.step(each) for each in given]),
         ):
             if operations:
-                inner = "".join(f"        {each},\n" for each in operations)
-                lines.append(f"{name}=[\n{inner}    ]")
+                lines.append(f"{name}={_block('[', operations, ']')}")
         lines += [f"{name}={self.value(value)}" for name, value in options.items()]
-        return "Scenario(\n" + "".join(f"    {each},\n" for each in lines) + ")"
+        return _block("Scenario(", lines, ")")
 
     def step(self, step: Step) -> str:
         """Return the expression of a step."""
@@ -81,7 +83,7 @@ class Code:
             arguments.append(f"undo={self.function(performance.undo)}")
         arguments += self._options(step, ("raises", *_RELATIONS, *_MARKS))
         self._add("everyorder", "step")
-        text = f"step({', '.join(arguments)})"
+        text = _call("step", arguments)
         names = ("symmetry", "parameter_texts") if step.symmetry else ()
         return self._replaced(text, step, names)
 
@@ -93,7 +95,7 @@ class Code:
         names = ("raises", "constant", "unordered", "ends")
         arguments += self._options(use, names)
         self._add("everyorder", "use")
-        return f"use({', '.join(arguments)})"
+        return _call("use", arguments)
 
     def _options(self, operation: Step | UseStep, names: Iterable[str]) -> list[str]:
         pairs = [(name, getattr(operation, name)) for name in names]
@@ -104,7 +106,7 @@ class Code:
         if not options:
             return text
         self._add("dataclasses", "replace")
-        return f"replace({text}, {', '.join(options)})"
+        return _call("replace", [text, *options])
 
     def _text(self, text: str, functions: Iterable[Callable[..., Any]]) -> str:
         """Return a text that is code, with its names imported."""
@@ -213,6 +215,17 @@ class Code:
     def _add(self, module: str, name: str) -> None:
         if module not in ("builtins", "__main__"):
             self._imports.setdefault(module, set()).add(name)
+
+
+def _call(name: str, arguments: list[str]) -> str:
+    """Return a call, with a line for each argument if it is long."""
+    text = f"{name}({', '.join(arguments)})"
+    is_long = len(text) > LONGEST or "\n" in text
+    return _block(f"{name}(", arguments, ")") if is_long else text
+
+
+def _block(begin: str, parts: Iterable[str], end: str) -> str:
+    return "\n".join([begin, *(indent(f"{each},", "    ") for each in parts), end])
 
 
 def _lambdas(function: FunctionType) -> list[ast.Lambda]:

@@ -122,7 +122,7 @@ def registrations(
         schema_texts(names, variables=False),
     )
     namespaces = sorted({each.partition("::")[0] for each in operators})
-    several = st.lists(places, min_size=2, max_size=2, unique=True)
+    several = st.lists(places, min_size=1, max_size=2, unique=True)
     single = st.one_of(
         st.builds(define, forms, kind=st.sampled_from(("FRAGMENT", "DEF"))),
         st.builds(define, forms, kernel=kernels),
