@@ -32,8 +32,8 @@ _RELATIONS = ("requires", "after", "excludes", "ends")
 _MARKS = ("again", "may_refuse", "constant")
 # Characters of a call in one line; it is indented by 4 or 8.
 LONGEST = 76
-# Names of values that are neither functions nor classes, by their module.
-_VALUES = {"fallthrough": "everyorder.runtime"}
+# Names of values that are neither functions nor classes, with the module that has them.
+_VALUES = {"fallthrough": ("everyorder", "runtime")}
 
 
 class Code:
@@ -113,7 +113,7 @@ class Code:
         import everyorder
 
         public = everyorder.__getattr__("__all__")
-        named = {each.__name__: each for each in functions}
+        functions_by_name = {each.__name__: each for each in functions}
         try:
             tree = ast.parse(text, mode="eval")
         except SyntaxError:
@@ -121,10 +121,10 @@ class Code:
         for node in ast.walk(tree):
             if not isinstance(node, ast.Name):
                 continue
-            if node.id in named:
-                self.function(named[node.id])
+            if node.id in functions_by_name:
+                self.function(functions_by_name[node.id])
             elif node.id in _VALUES:
-                self._add(_VALUES[node.id], node.id)
+                self._add(".".join(_VALUES[node.id]), node.id)
             elif node.id in public:
                 self._add("everyorder", node.id)
             else:
@@ -133,15 +133,15 @@ class Code:
 
     def function(self, function: Callable[..., Any]) -> str:
         """Return the expression of a function."""
-        applied = call_of(function)
-        if applied is not None:
-            own, values, results = applied
+        applied_call = call_of(function)
+        if applied_call is not None:
+            called_function, values, has_result = applied_call
             # A variable of this name hides no function that is called.
-            names = ("registry", *(("result",) if results else ()))
+            names = ("registry", *(("result",) if has_result else ()))
             arguments = ["registry", *map(self.value, values), *names[1:]]
-            called = self.function(own)
-            called = f"({called})" if called.startswith("lambda") else called
-            return f"lambda {', '.join(names)}: {called}({', '.join(arguments)})"
+            text = self.function(called_function)
+            text = f"({text})" if text.startswith("lambda") else text
+            return f"lambda {', '.join(names)}: {text}({', '.join(arguments)})"
         if isinstance(function, partial):
             options = [f"{k}={self.value(v)}" for k, v in function.keywords.items()]
             parts = [self.function(function.func), *map(self.value, function.args)]
@@ -158,10 +158,10 @@ class Code:
         name = getattr(value, "__qualname__", "")
         if owner is not None:
             name = f"{owner.__qualname__}.{value.__name__}"
-        found: Any = sys.modules.get(module or "")
+        value_of_name: Any = sys.modules.get(module or "")
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is not value or module is None:
+            value_of_name = getattr(value_of_name, part, None)
+        if value_of_name is not value or module is None:
             raise _refused(f"the function {name or value!r}, which no module has")
         self._add(module, name.partition(".")[0])
         return str(name)
@@ -196,8 +196,10 @@ class Code:
         if isinstance(value, Enum):
             return f"{self._named(kind)}.{value.name}"
         if is_dataclass(value) and not isinstance(value, type):
-            own = [each for each in fields(value) if each.init]
-            parts = [f"{e.name}={self.value(getattr(value, e.name))}" for e in own]
+            init_fields = [each for each in fields(value) if each.init]
+            parts = [
+                f"{e.name}={self.value(getattr(value, e.name))}" for e in init_fields
+            ]
             return f"{self._named(kind)}({', '.join(parts)})"
         if callable(value):
             return self.function(value)

@@ -255,19 +255,19 @@ class Scenario:
 
         The other steps are removed from their `excludes=`, `ends=` and `ordered=`.
         """
-        given = {each.text for each in self.given}
-        chosen, pairs = parts_of(steps, self.steps, given, self.ordered)
-        present = {each.text for each in chosen}
-        asked = tuple(replace(e, ends=_present(e.ends, present)) for e in uses)
+        initial = {each.text for each in self.given}
+        part_steps, pairs = parts_of(steps, self.steps, initial, self.ordered)
+        texts = {each.text for each in part_steps}
+        part_uses = tuple(replace(e, ends=_present(e.ends, texts)) for e in uses)
         part = copy(self)
         del part.__dict__["relations"]
-        own = _operators(self.steps, self.uses, self.given, None)
+        default_operators = _operators(self.steps, self.uses, self.given, None)
         operators = self.operators
-        if operators == tuple(own):
-            operators = tuple(_operators(chosen, asked, self.given, None))
+        if operators == tuple(default_operators):
+            operators = tuple(_operators(part_steps, part_uses, self.given, None))
         values = {
-            "steps": tuple(chosen),
-            "uses": asked,
+            "steps": tuple(part_steps),
+            "uses": part_uses,
             "ordered": tuple(pairs),
             "operators": operators,
         }
@@ -299,17 +299,17 @@ class Scenario:
 
     def _expression(self, code: Code) -> str:
         options = {name: getattr(self, name) for name in _PRINTED}
-        given = {name: value for name, value in options.items() if value}
+        printed = {name: value for name, value in options.items() if value}
         if self.probes == ():
-            given["probes"] = ()
+            printed["probes"] = ()
         if self.watch:
-            given["watch"] = dict(self.watch)
+            printed["watch"] = dict(self.watch)
         if self.normalisers:
-            given["normalisers"] = self.normalisers
-        own = _operators(self.steps, self.uses, self.given, None)
-        if self.operators != tuple(own):
-            given["operators"] = self.operators
-        return code.scenario(self.steps, self.uses, self.given, given)
+            printed["normalisers"] = self.normalisers
+        default_operators = _operators(self.steps, self.uses, self.given, None)
+        if self.operators != tuple(default_operators):
+            printed["operators"] = self.operators
+        return code.scenario(self.steps, self.uses, self.given, printed)
 
     @staticmethod
     def of_imports(*modules: str, **options: Any) -> Any:
@@ -370,7 +370,7 @@ def _pairs(
 def parts_of(
     steps: Iterable[Step],
     pool: Iterable[Step],
-    given: Collection[str],
+    always: Collection[str],
     ordered: Iterable[tuple[str | Step, str | Step]],
 ) -> tuple[list[Step], list[tuple[str, str]]]:
     """Return the steps with those of the pool that they need, and the pairs of them.
@@ -378,26 +378,30 @@ def parts_of(
     The steps have the order of the pool, those that are not in it come last; they refer
     to absent steps no more.
     """
-    known = {each.text: each for each in pool}
-    chosen = {each.text: each for each in steps}
-    waiting = list(chosen.values())
+    pool_by_text = {each.text: each for each in pool}
+    steps_by_text = {each.text: each for each in steps}
+    waiting = list(steps_by_text.values())
     while waiting:
         each = waiting.pop()
         for text in (*each.requires, *each.after):
-            if text not in chosen and text in known and text not in given:
-                chosen[text] = known[text]
-                waiting.append(known[text])
-    own = [*filter(chosen.__contains__, known)]
-    texts = [*own, *(text for text in chosen if text not in known)]
-    present = {*texts}
-    fitted = []
+            if (
+                text not in steps_by_text
+                and text in pool_by_text
+                and text not in always
+            ):
+                steps_by_text[text] = pool_by_text[text]
+                waiting.append(pool_by_text[text])
+    pool_texts = [*filter(steps_by_text.__contains__, pool_by_text)]
+    texts = [*pool_texts, *(text for text in steps_by_text if text not in pool_by_text)]
+    text_set = {*texts}
+    fitting_steps = []
     for text in texts:
-        each = chosen[text]
-        excludes = tuple(t for t in each.excludes if t in present or t in given)
-        ends = _present(each.ends, present)
-        fitted.append(replace(each, excludes=excludes, ends=ends))
+        each = steps_by_text[text]
+        excludes = tuple(t for t in each.excludes if t in text_set or t in always)
+        ends = _present(each.ends, text_set)
+        fitting_steps.append(replace(each, excludes=excludes, ends=ends))
     pairs = [(one_line(str(one)), one_line(str(other))) for one, other in ordered]
-    return fitted, [pair for pair in pairs if present.issuperset(pair)]
+    return fitting_steps, [pair for pair in pairs if text_set.issuperset(pair)]
 
 
 def _present(ends: Ends, texts: Collection[str]) -> Ends:

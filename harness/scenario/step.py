@@ -355,10 +355,10 @@ def call_of(function: Callable[..., Any]) -> Call | None:
     """Return the call of a function that `steps` or `spread` made, else None."""
     if not isinstance(function, partial) or function.func not in (_with, _with_result):
         return None
-    own, value = function.args
-    if isinstance(own, partial) and own.func is _spread:
-        return own.args[0], value, False
-    return own, (value,), function.func is _with_result
+    inner, value = function.args
+    if isinstance(inner, partial) and inner.func is _spread:
+        return inner.args[0], value, False
+    return inner, (value,), function.func is _with_result
 
 
 def spread(function: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...]], Any]:

@@ -69,7 +69,7 @@ def check(
 def _observed(
     scenario: Scenario, strategy: str, *, stop_after: int = 1, **options: Any
 ) -> Report:
-    pinned = scenario.order_dependent is not None
+    is_pinned = scenario.order_dependent is not None
     # Raises if it needs fixtures.
     with closing(system_of(scenario)):
         pass
@@ -78,7 +78,7 @@ def _observed(
             lambda: explore_system(
                 system,
                 strategy,
-                order_dependent=pinned,
+                order_dependent=is_pinned,
                 stop_after=stop_after,
                 **options,
             )
@@ -91,13 +91,13 @@ def _failure(scenario: Scenario, report: Report) -> str:
     replay_id = report.replay_id(report.exploration.violations[0])
     try:
         code = scenario.as_code()
-        pinned = f'@example(replayed("{replay_id}", scenario))'
+        example_line = f'@example(replayed("{replay_id}", scenario))'
     except NotAScenario as error:
         code = f"# {error}"
-        pinned = f"# its replay id is {replay_id}"
+        example_line = f"# its replay id is {replay_id}"
     # It is the value of no variable.
     report = replace(report, scenario=report.scenario or "scenario")
-    return f"{render(report)}\n\nthe scenario as code:\n\n{code}\n\npin it:\n\n{pinned}"
+    return f"{render(report)}\n\nthe scenario as code:\n\n{code}\n\npin it:\n\n{example_line}"
 
 
 def replayed(replay_id: str, scenario: Scenario) -> Scenario:
@@ -113,7 +113,7 @@ def replayed(replay_id: str, scenario: Scenario) -> Scenario:
     """
     tag = tag_of(replay_id)
     looked_at = 0
-    damaged: CannotReplay | None = None
+    damage: CannotReplay | None = None
     for part in islice(_parts(scenario), MOST_PARTS):
         looked_at += 1
         if scenario_tag(part.digest) != tag:
@@ -121,11 +121,11 @@ def replayed(replay_id: str, scenario: Scenario) -> Scenario:
         try:
             decode(replay_id, empty_report(part).operations)
         except CannotReplay as error:
-            damaged = error
+            damage = error
             continue
         return part
-    if damaged is not None:
-        raise damaged
+    if damage is not None:
+        raise damage
     raise CannotReplay(
         code="ForeignReplayId",
         text=replay_id,

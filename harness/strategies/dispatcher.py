@@ -92,8 +92,8 @@ def _places(step: Step) -> frozenset[tuple[str, str]]:
         if node.func.id == "impl":
             operator, _, *key = map(_constant, node.args)
             keys = key[0] if key else _DEFAULT
-            several = [keys] if isinstance(keys, str) else keys
-            places |= {(operator, each) for each in several}
+            key_lists = [keys] if isinstance(keys, str) else keys
+            places |= {(operator, each) for each in key_lists}
         elif node.func.id == "listen":
             places.add(("", "listener"))
         elif any(each.arg == "kernel" for each in node.keywords):
@@ -122,19 +122,19 @@ def registrations(
         schema_texts(names, variables=False),
     )
     namespaces = sorted({each.partition("::")[0] for each in operators})
-    several = st.lists(places, min_size=1, max_size=2, unique=True)
-    single = st.one_of(
+    key_lists = st.lists(places, min_size=1, max_size=2, unique=True)
+    one_step = st.one_of(
         st.builds(define, forms, kind=st.sampled_from(("FRAGMENT", "DEF"))),
         st.builds(define, forms, kernel=kernels),
         st.builds(impl, names, kernels, places, allow_override=st.booleans()),
-        st.builds(impl, names, kernels, several),
+        st.builds(impl, names, kernels, key_lists),
         st.builds(impl, names, kernels),
         st.builds(fallback, kernels, places),
         st.builds(reserve, names),
         st.builds(library, st.sampled_from(namespaces)),
         st.builds(listen),
     )
-    return st.one_of(single, single, st.builds(together, single, single))
+    return st.one_of(one_step, one_step, st.builds(together, one_step, one_step))
 
 
 def answers(operators: Sequence[str] = OPERATORS) -> st.SearchStrategy[UseStep]:

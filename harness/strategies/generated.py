@@ -129,27 +129,27 @@ def scenarios(
     Raises:
         NotAScenario: the arguments are not those of a scenario.
     """
-    drawn = draw(_several(steps, 1, max_steps))
+    drawn_steps = draw(_several(steps, 1, max_steps))
     fewest = int("create" in options and options.get("observe") is None)
-    asked = draw(_several(uses, fewest, max(fewest, max_uses))) if uses else []
-    given = {each.text for each in options.get("given", ())}
+    drawn_uses = draw(_several(uses, fewest, max(fewest, max_uses))) if uses else []
+    initial = {each.text for each in options.get("given", ())}
     pool = [each for each in steps if isinstance(each, Step)]
     pairs = () if callable(ordered) else ordered
-    chosen, fitting = parts_of(drawn, pool, given, pairs)
+    part_steps, ordered_pairs = parts_of(drawn_steps, pool, initial, pairs)
     if callable(ordered):
-        fitting = [
+        ordered_pairs = [
             (one.text, other.text)
-            for one, other in combinations(chosen, 2)
+            for one, other in combinations(part_steps, 2)
             if ordered(one, other)
         ]
-    options = {**options, "ordered": fitting}
-    scenario = Scenario(*chosen, uses=asked, **options)
-    wanted = [each for each in RELATIONS if each in relations]
-    for later in range(len(chosen) if wanted else 0):
+    options = {**options, "ordered": ordered_pairs}
+    scenario = Scenario(*part_steps, uses=drawn_uses, **options)
+    kinds = [each for each in RELATIONS if each in relations]
+    for later in range(len(part_steps) if kinds else 0):
         for earlier in range(later):
-            kind = draw(st.sampled_from((None, *wanted)))
+            kind = draw(st.sampled_from((None, *kinds)))
             if kind is not None:
-                scenario = _related(scenario, asked, options, kind, earlier, later)
+                scenario = _related(scenario, drawn_uses, options, kind, earlier, later)
     return scenario
 
 
@@ -176,8 +176,8 @@ def _related(
     """Return the scenario with another relation, or as it is if that is impossible."""
     steps = [*scenario.steps]
     texts = dict.fromkeys((*getattr(steps[later], kind), steps[earlier].text))
-    changed: dict[str, Any] = {kind: tuple(texts)}
-    steps[later] = replace(steps[later], **changed)
+    new_fields: dict[str, Any] = {kind: tuple(texts)}
+    steps[later] = replace(steps[later], **new_fields)
     try:
         return Scenario(*steps, uses=uses, **options)
     except NotAScenario:  # the steps could not be done, or not be active, together

@@ -301,7 +301,7 @@ class LibraryMachine(RuleBasedStateMachine):
         name=NAMES,
         cls=st.sampled_from(sorted(CLASSES)),
     )
-    def rules(
+    def adds_a_rule(
         self, opened: Opened, usual: bool, prefix: str, name: str, cls: str
     ) -> Any:
         library, lib = self.suitable(opened, usual, "a").parts()

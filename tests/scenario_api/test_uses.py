@@ -1,7 +1,7 @@
 import pytest
 
 from everyorder.harness.scenario import PROBES, Step, call, define, impl, look_up
-from everyorder.harness.scenario.effects import arguments_for, probe_tensor
+from everyorder.harness.scenario.effects import arguments_of, probe_tensor
 from everyorder.harness.scenario.uses import answers
 from everyorder.harness.systems.dispatcher import RecordingDispatcher
 from everyorder.runtime.dispatch import OperatorHandle
@@ -48,10 +48,23 @@ def test_arguments_for_every_kind_of_parameter() -> None:
     )
     reading = read_definition(schema, "here")
     cpu = probe_tensor("cpu")
-    assert arguments_for(reading, "cpu") == (
-        *(cpu, cpu, [cpu], [cpu], 1, 1, 1.0),
-        *(True, "text", 1, 1j, "cpu", [1], None),
+    assert arguments_of(reading, cpu) == (
+        (
+            *(cpu, cpu, [cpu], [cpu], 1, 1, 1.0),
+            *(True, "text", 1, 1j, "cpu", [1], None),
+        ),
+        {"m": 1},
     )
+
+
+@pytest.mark.parametrize(
+    "arguments", ["*, Tensor a", "Tensor a, Dict(str, int) b", "Tensor a, Stream s"]
+)
+def test_calls_of_any_arguments_break_no_law(arguments: str) -> None:
+    scenario = Scenario(
+        define(f"a::b({arguments}) -> ()"), impl("a::b", on_cpu), uses=[call("a::b")]
+    )
+    assert explore(scenario, "histories:2").verdict in ("holds", "vacuous")
 
 
 def test_a_call_answers_with_the_kernels_that_ran() -> None:

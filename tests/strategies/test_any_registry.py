@@ -21,6 +21,7 @@ from everyorder.harness.strategies import (
     scenarios,
     scenarios_within,
 )
+from everyorder.harness.strategies.generated import RELATIONS
 from tests.strategies import book as books
 from tests.strategies.book import GENERATED, Book
 
@@ -147,9 +148,8 @@ def _call(method: str, name: str, book: Any) -> None:
 @given(st.data())
 def test_drawn_relations_make_valid_scenarios(data: st.DataObject) -> None:
     adds = calls("add", Book.add, st.sampled_from("abcd"), undo=Book.remove)
-    relations = ("requires", "after", "excludes")
     strategy = scenarios(
-        [adds], create=Book, observe=len_of, max_steps=4, relations=relations
+        [adds], create=Book, observe=len_of, max_steps=4, relations=RELATIONS
     )
     scenario = data.draw(strategy)
     assert 1 <= len(scenario.steps) <= 4
@@ -169,9 +169,9 @@ def test_each_relation_is_drawn() -> None:
         [adds],
         create=Book,
         observe=len_of,
-        relations=("requires", "after", "excludes"),
+        relations=RELATIONS,
     )
-    for name in ("requires", "after", "excludes"):
+    for name in RELATIONS:
         find(
             strategy,
             lambda scenario, name=name: bool(getattr(scenario.relations, name)),  # type: ignore[misc]  # a default
