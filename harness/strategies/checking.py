@@ -97,7 +97,8 @@ def _failure(scenario: Scenario, report: Report) -> str:
         example_line = f"# its replay id is {replay_id}"
     # It is the value of no variable.
     report = replace(report, scenario=report.scenario or "scenario")
-    return f"{render(report)}\n\nthe scenario as code:\n\n{code}\n\npin it:\n\n{example_line}"
+    parts = render(report), "the scenario as code:", code, "pin it:", example_line
+    return "\n\n".join(parts)
 
 
 def replayed(replay_id: str, scenario: Scenario) -> Scenario:
@@ -145,6 +146,6 @@ def _parts(whole: Scenario) -> Iterator[Scenario]:
             n_uses = size - n_steps
             if n_uses < least or n_uses > len(uses):
                 continue
-            for some in combinations(steps, n_steps):
-                for asked in combinations(uses, n_uses):
-                    yield whole.part(some, asked)
+            for few_steps in combinations(steps, n_steps):
+                for few_uses in combinations(uses, n_uses):
+                    yield whole.part(few_steps, few_uses)

@@ -1,5 +1,6 @@
 import pytest
 
+from everyorder.harness import Scenario, explore
 from everyorder.harness.scenario import PROBES, Step, call, define, impl, look_up
 from everyorder.harness.scenario.effects import arguments_of, probe_tensor
 from everyorder.harness.scenario.uses import answers
