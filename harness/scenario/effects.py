@@ -47,6 +47,7 @@ from everyorder.runtime.errors.base import EveryorderError, nearest
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet
 from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.schema.types import ListType, OptionalType, TensorType
 from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.keys import HANDLED, STATE
 from everyorder.runtime.torch_dispatch import MAIN, Context, current_context
@@ -145,6 +146,17 @@ def fits(definition: OperatorSpec, kind: str) -> bool:
     except CallError:
         return False
     return True
+
+
+def key_bits_of(definition: OperatorSpec, kind: str) -> int:
+    """Return the key bits of the tensors in the arguments of a call; 0 without any.
+
+    A tensor with a default is not passed.
+    """
+    tensors = {TensorType, OptionalType(TensorType)}
+    passed = (each.type for each in definition.schema.arguments if not each.has_default)
+    dispatched = tensors | {*map(ListType, tensors)}
+    return probe_tensor(kind).key_bits if dispatched.intersection(passed) else 0
 
 
 def arguments_of(definition: OperatorSpec, tensor: Any) -> Arguments:

@@ -20,6 +20,7 @@ from everyorder.harness.scenario.effects import (
     effects_of,
     fits,
     is_per_system,
+    key_bits_of,
     probe_tensor,
 )
 from everyorder.harness.scenario.recorder import LabelRecorder, Moment
@@ -132,8 +133,8 @@ def answers_and_calls(
         state = target.state
         entry = state.entry(handle.name)
         bits = 0
-        if entry is not None and (entry.extractor.tensors or entry.extractor.lists):
-            bits = probe_tensor(kind).key_bits
+        if entry is not None and entry.definitions:
+            bits = key_bits_of(entry.definitions[0].reading, kind)
         recorder.sample = sample
         before = sample()
         try:

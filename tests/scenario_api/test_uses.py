@@ -59,11 +59,19 @@ def test_arguments_for_every_kind_of_parameter() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", ["*, Tensor a", "Tensor a, Dict(str, int) b", "Tensor a, Stream s"]
+    "arguments",
+    [
+        "*, Tensor a",
+        "Tensor a, Dict(str, int) b",
+        "Tensor a, Stream s",
+        "Tensor a=None",
+    ],
 )
 def test_calls_of_any_arguments_break_no_law(arguments: str) -> None:
     scenario = Scenario(
-        define(f"a::b({arguments}) -> ()"), impl("a::b", on_cpu), uses=[call("a::b")]
+        define(f"a::b({arguments}) -> ()"),
+        impl("a::b", on_cpu, "CPU"),
+        uses=[call("a::b")],
     )
     assert explore(scenario, "histories:2").verdict in ("holds", "vacuous")
 
