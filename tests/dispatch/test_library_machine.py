@@ -152,7 +152,8 @@ class LibraryMachine(RuleBasedStateMachine):
         """Open libraries; an eager sequence calls every operator after each rule."""
         self.eager = eager
         kinds = (("a", "DEF"), ("a", "FRAGMENT"), ("a", "IMPL"), ("_", "IMPL"))
-        return multiple(*(self.opens(ns, kind, None) for ns, kind in kinds))
+        keyed = self.opens("a", "IMPL", "CPU")
+        return multiple(keyed, *(self.opens(ns, kind, None) for ns, kind in kinds))
 
     @rule(
         target=libraries,
@@ -580,7 +581,7 @@ FAULTS: dict[str, Patch] = {
 }
 # Without shrinking: that it is found is enough.
 SEARCH = settings(
-    FEW, max_examples=400, phases=[Phase.generate], report_multiple_bugs=False
+    FEW, max_examples=2_000, phases=[Phase.generate], report_multiple_bugs=False
 )
 
 
