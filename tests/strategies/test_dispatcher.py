@@ -17,7 +17,8 @@ from everyorder.harness.strategies.dispatcher import (
     typed_kernel,
 )
 
-# Scenarios of `make test`; of the slow test, in so many shares: each has 5 minutes.
+# Scenarios of `make test`; of `make test-whole`, in so many shares, the first of which is
+# explored by `make test-long`.
 FEW, MANY, SHARES = 150, 10_000, 20
 SEED = 36
 QUIET = settings(
@@ -55,8 +56,13 @@ def test_no_order_matters_in_generated_scenarios() -> None:
     assert counts["with refused steps"] >= FEW // 20, counts
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize(
+    "share",
+    [
+        pytest.param(share, marks=pytest.mark.nightly if share else pytest.mark.slow)
+        for share in range(SHARES)
+    ],
+)
 def test_no_order_matters_in_ten_thousand_generated_scenarios(share: int) -> None:
     counts = explored(MANY // SHARES, SEED + 1 + share)
     assert counts["scenarios"] >= MANY // SHARES
