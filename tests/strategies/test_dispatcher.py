@@ -17,8 +17,8 @@ from everyorder.harness.strategies.dispatcher import (
     typed_kernel,
 )
 
-# Scenarios of `make test`; of `make test-whole`, in so many shares, the first of which is
-# explored by `make test-long`.
+# Scenarios of `make test`; of `make test-whole`, in so many shares; `make test-long`
+# explores the first share.
 FEW, MANY, SHARES = 150, 10_000, 20
 SEED = 36
 QUIET = settings(
