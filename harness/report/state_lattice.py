@@ -1,9 +1,9 @@
 """The states of one scenario on the page: drawn as a lattice, and their observations.
 
 In the drawing each row holds the states of one size, the empty state on top; a line
-joins two states that one step separates. It is inline SVG without any external
-reference; its colours are classes that the page's style defines. Below it each state
-has its observation and links to the neighbouring states.
+joins two states that one step separates. Below it each state has its observation and
+links to the neighbouring states. Everything here is plain data, which the page's
+templates place.
 
 Rules:
 - above `MOST` states there is no drawing, and below it only the corners are listed
@@ -20,9 +20,15 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from html import escape
 from shlex import quote
+from typing import TypeAlias
 
 from everyorder.harness.engine.protocol import State, state_of
-from everyorder.harness.report.observation import sections, whole_text
+from everyorder.harness.report.observation import (
+    Section,
+    sections,
+    visible,
+    whole_text,
+)
 from everyorder.harness.report.verdict import Report
 
 # Six steps that never fail: the widest row then has 20 states.
@@ -37,6 +43,9 @@ SPARSE = 6
 MARGIN = 14
 
 
+Point: TypeAlias = tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class StateBox:
     """A state and the middle of its box."""
@@ -48,35 +57,108 @@ class StateBox:
     width: float
 
 
-def draw(report: Report, target: Callable[[State], str]) -> str:
-    """Return the SVG drawing, each state a link to `target`; "" above `MOST` states."""
+@dataclass(frozen=True, slots=True)
+class LatticeLine:
+    """A line between the anchors of two states; the lower one has one more step."""
+
+    upper: str
+    lower: str
+    step: int
+    marked: bool
+    start: Point
+    end: Point
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeBox:
+    """The box of a state; `failing` counts the steps that fail there."""
+
+    id: str
+    label: str
+    failing: int
+    marked: bool
+    left: float
+    top: float
+    width: float
+    height: int
+    text: Point
+    dot: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The drawing of all states, in pixels."""
+
+    width: int
+    height: int
+    lines: tuple[LatticeLine, ...]
+    boxes: tuple[LatticeBox, ...]
+
+    @property
+    def dotted(self) -> bool:
+        """Return True if a step fails at a state."""
+        return any(box.failing for box in self.boxes)
+
+    @property
+    def marked(self) -> bool:
+        """Return True if a line belongs to a failing square."""
+        return any(line.marked for line in self.lines)
+
+
+def lattice(report: Report, anchor: str) -> Lattice | None:
+    """Return the drawing, each state a link to its dump; None above `MOST` states."""
     states = tuple(report.exploration.states)
     if len(states) > MOST:
-        return ""
-    nodes, width, height = layout(states, report.state_name)
+        return None
+    boxes, width, height = layout(states, report.state_name)
     failing = _failing(report)
     marked = {frozenset(line) for line in _marked(report)}
-    parts = [
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" role="group" aria-label="'
-        f'{len(states)} states of {escape(report.scenario)}, by size">'
-    ]
-    for upper, lower, step in _lines(report, nodes):
-        bad = frozenset((upper.state, lower.state)) in marked
-        parts.append(
-            f'<line class="transition{" bad" if bad else ""}" '
-            f'data-a="{target(upper.state)}" data-b="{target(lower.state)}" '
-            f'x1="{upper.x:.1f}" y1="{upper.y + HEIGHT / 2:.1f}" '
-            f'x2="{lower.x:.1f}" y2="{lower.y - HEIGHT / 2:.1f}">'
-            f"<title>step {step + 1}</title></line>"
+    lines = tuple(
+        LatticeLine(
+            state_id(anchor, upper.state),
+            state_id(anchor, lower.state),
+            step + 1,
+            frozenset((upper.state, lower.state)) in marked,
+            _point(upper.x, upper.y + HEIGHT / 2),
+            _point(lower.x, lower.y - HEIGHT / 2),
         )
-    bad_states = {state for line in marked for state in line}
-    for node in nodes.values():
-        kind = "node bad" if node.state in bad_states else "node"
-        parts.append(
-            _box(node, kind, target(node.state), len(failing.get(node.state, ())))
-        )
-    return "".join([*parts, "</svg>"])
+        for upper, lower, step in _lines(report, boxes)
+    )
+    marked_states = {state for line in marked for state in line}
+    return Lattice(
+        round(width),
+        round(height),
+        lines,
+        tuple(
+            _box(
+                box,
+                state_id(anchor, box.state),
+                len(failing.get(box.state, ())),
+                marked=box.state in marked_states,
+            )
+            for box in boxes.values()
+        ),
+    )
+
+
+def _box(box: StateBox, anchor: str, failing: int, *, marked: bool) -> LatticeBox:
+    left, top = _point(box.x - box.width / 2, box.y - HEIGHT / 2)
+    return LatticeBox(
+        anchor,
+        box.label,
+        failing,
+        marked,
+        left,
+        top,
+        round(box.width, 1),
+        HEIGHT,
+        text=_point(box.x, box.y + 4),
+        dot=_point(left + box.width - 2, top + 2),
+    )
+
+
+def _point(x: float, y: float) -> Point:
+    return round(x, 1), round(y, 1)
 
 
 def layout(
@@ -148,26 +230,7 @@ def _marked(report: Report) -> Iterable[tuple[State, State]]:
                 yield middle, plus(middle, other)
 
 
-def _box(node: StateBox, kind: str, target: str, failing: int) -> str:
-    left, top = node.x - node.width / 2, node.y - HEIGHT / 2
-    note = f", {failing} failing" if failing else ""
-    badge = ""
-    if failing:
-        badge = (
-            f'<circle class="fails" cx="{left + node.width - 2:.1f}" '
-            f'cy="{top + 2:.1f}" r="4"/>'
-        )
-    return (
-        f'<a href="#{target}" class="{kind}" data-state="{target}">'
-        f"<title>{escape(node.label)}{note}</title>"
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{node.width:.1f}" '
-        f'height="{HEIGHT}" rx="6"/>'
-        f'<text x="{node.x:.1f}" y="{node.y + 4:.1f}">{escape(node.label)}</text>'
-        f"{badge}</a>"
-    )
-
-
-# Characters of dumps on one page, after escaping; the rest of a page is far smaller.
+# Bytes of dumps on one page, after escaping; the rest of a page is far smaller.
 ALLOWED = 8_000_000
 
 # Limit on the listed corners of a large scenario (n=30 has 466 pairs and singles).
@@ -175,53 +238,96 @@ MOST_CORNERS = 500
 
 
 class Allowance:
-    """The number of characters of dumps that still fit on the page."""
+    """The number of bytes of dumps that still fit on the page."""
 
     __slots__ = ("left",)
 
     def __init__(self, left: int = ALLOWED) -> None:
         self.left = left
 
-    def take(self, text: str) -> bool:
-        """Return True and count the text if it still fits."""
-        if len(text) > self.left:
+    def take(self, pairs: Iterable[Section]) -> bool:
+        """Return True and count the texts if they still fit."""
+        size = sum(
+            len(escape(visible(text)).encode()) for pair in pairs for text in pair
+        )
+        if size > self.left:
             return False
-        self.left -= len(text)
+        self.left -= size
         return True
 
 
-def state_id(scenario: str, state: State) -> str:
+@dataclass(frozen=True, slots=True)
+class StateLink:
+    """The anchor of a state, and its name."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailingStep:
+    """A step that fails at a state; `what` says whether it or its undo does."""
+
+    step: int
+    what: str
+    line: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntry:
+    """A state with its observation, or with a link to the first with an equal one.
+
+    `ways` has "with" or "without", a step, and the state that differs in it.
+    """
+
+    link: StateLink
+    ways: tuple[tuple[str, int, StateLink], ...]
+    failures: tuple[FailingStep, ...]
+    same: StateLink | None
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateListing:
+    """The listed states, the number of the others, and the command that prints one."""
+
+    entries: tuple[StateEntry, ...]
+    omitted: str
+    command: str
+
+
+def state_id(anchor: str, state: State) -> str:
     """Return the anchor of a state: unique on the page, safe in an address."""
-    return f"{scenario}-{'.'.join(str(step + 1) for step in state) or '0'}"
+    return f"{anchor}-{'.'.join(str(step + 1) for step in state) or '0'}"
 
 
-def states_html(report: Report, scenario: str, allowance: Allowance) -> str:
-    """Return every listed state as a foldable element; `scenario` is its anchor."""
+def listing(report: Report, anchor: str, allowance: Allowance) -> StateListing:
+    """Return the states of a scenario, as many as fit; `anchor` is the scenario's."""
     states = report.exploration.states
     failing = _failing(report)
     listed = [state for state in states if _is_shown(report, state)][:MOST_CORNERS]
-    bodies: dict[Hashable, State] = {}
-    parts = []
-    omitted = len(states) - len(listed)
+    first: dict[Hashable, StateLink] = {}
+    entries = []
     for state in listed:
         observation = states[state]
-        first = bodies.get(observation)
-        if first is None:
-            body = _dump(observation)
-            if not allowance.take(body):
-                omitted += 1
-                continue
-            bodies[observation] = state
-        else:
-            body = f"<p>as {_link(report, scenario, first)}</p>"
-        parts.append(_state(report, scenario, state, body, failing.get(state, [])))
-    if omitted:
-        command = f"everyorder show {quote(report.scenario)} --state 1,2"
-        parts.append(
-            f'<p class="soft">{omitted:,} more states were explored and are not on '
-            f"this page; <code>{escape(command)}</code> prints one.</p>"
+        link = _link(report, anchor, state)
+        same = first.get(observation)
+        pairs = () if same else sections(observation)
+        if not allowance.take(pairs):
+            continue
+        first.setdefault(observation, link)
+        failures = tuple(
+            _failure(report, state, *each) for each in failing.get(state, ())
         )
-    return "".join(parts)
+        ways = _ways(report, anchor, state)
+        entries.append(StateEntry(link, ways, failures, same, pairs))
+    omitted = len(states) - len(entries)
+    return StateListing(
+        tuple(entries),
+        f"{omitted:,}" if omitted else "",
+        f"everyorder show {quote(report.scenario)} --state 1,2",
+    )
 
 
 def _is_shown(report: Report, state: State) -> bool:
@@ -229,33 +335,9 @@ def _is_shown(report: Report, state: State) -> bool:
     return few or len(state) <= 2 or len(state) == len(report.steps)
 
 
-def _state(
-    report: Report,
-    scenario: str,
-    state: State,
-    body: str,
-    failing: list[tuple[int, Hashable]],
-) -> str:
-    name = escape(report.state_name(state))
-    note = f' <span class="soft">{_steps_fail(failing)}</span>' if failing else ""
-    return (
-        f'<details class="state" id="{state_id(scenario, state)}">'
-        f"<summary><code>{name}</code>{note}</summary>"
-        f'<div class="body">{_ways(report, scenario, state)}'
-        f"{''.join(_failure(report, state, *each) for each in failing)}{body}"
-        "</div></details>"
-    )
-
-
-def _dump(observation: Hashable) -> str:
-    return "".join(
-        f"{f'<h4>{escape(title)}</h4>' if title else ''}"
-        f'<pre tabindex="0">{escape(text) or "(nothing)"}</pre>'
-        for title, text in sections(observation)
-    )
-
-
-def _ways(report: Report, scenario: str, state: State) -> str:
+def _ways(
+    report: Report, anchor: str, state: State
+) -> tuple[tuple[str, int, StateLink], ...]:
     """Return links to the states that differ in one step."""
     ordering = report.ordering
     key = ordering.key(state)
@@ -264,19 +346,15 @@ def _ways(report: Report, scenario: str, state: State) -> str:
         verb = "without" if step in state else "with"
         other = state_of(ordering.toggled(key, step))
         if other in report.exploration.states and _is_shown(report, other):
-            ways.append(f"{verb} {step + 1}: {_link(report, scenario, other)}")
-    return f'<p class="soft">{", ".join(ways)}</p>' if ways else ""
+            ways.append((verb, step + 1, _link(report, anchor, other)))
+    return tuple(ways)
 
 
-def _failure(report: Report, state: State, step: int, fields: Hashable) -> str:
-    text = whole_text(fields)
+def _failure(report: Report, state: State, step: int, fields: Hashable) -> FailingStep:
     refused = step in state and step not in report.again
-    line = escape(report.line(step, active=True) if refused else report.steps[step])
+    line = report.line(step, active=True) if refused else report.steps[step]
     what = "is not undone" if refused else "fails"
-    return (
-        f"<h4>step {step + 1} {what}: <code>{line}</code></h4>"
-        f'<pre tabindex="0">{escape(text)}</pre>'
-    )
+    return FailingStep(step + 1, what, line, whole_text(fields))
 
 
 def _failing(report: Report) -> dict[State, list[tuple[int, Hashable]]]:
@@ -288,10 +366,5 @@ def _failing(report: Report) -> dict[State, list[tuple[int, Hashable]]]:
     return failing_steps
 
 
-def _steps_fail(failing: list[tuple[int, Hashable]]) -> str:
-    return "1 step fails" if len(failing) == 1 else f"{len(failing)} steps fail"
-
-
-def _link(report: Report, scenario: str, state: State) -> str:
-    name = escape(report.state_name(state))
-    return f'<a href="#{state_id(scenario, state)}"><code>{name}</code></a>'
+def _link(report: Report, anchor: str, state: State) -> StateLink:
+    return StateLink(state_id(anchor, state), report.state_name(state))

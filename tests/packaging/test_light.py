@@ -20,8 +20,9 @@ MEGABYTE = 1_000_000
 LIGHT = 40 * MEGABYTE
 # Whatever else an environment has come from pip itself.
 PACKAGES = {
-    *("click", "everyorder", "filelock", "iniconfig", "lazy-loader", "markdown-it-py"),
-    *("mdurl", "packaging", "pluggy", "pygments", "pytest", "rich"),
+    *("click", "everyorder", "filelock", "iniconfig", "jinja2", "lazy-loader"),
+    *("markdown-it-py", "markupsafe", "mdurl", "packaging", "pluggy", "pygments"),
+    *("pytest", "rich"),
 }
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
@@ -228,5 +229,5 @@ def test_the_wheel_holds_one_package(wheel: Path) -> None:
     assert "everyorder/py.typed" in members
     assert f"{metadata}/licenses/LICENSE" in members
     kinds = {Path(name).suffix for name in members if name.startswith("everyorder/")}
-    assert kinds == {".py", ".pyi", ".typed", ".txt"}
+    assert kinds == {".py", ".pyi", ".typed", ".txt", ".j2", ".css", ".js"}
     assert not [name for name in members if "test" in Path(name).name]

@@ -2,12 +2,17 @@
 
 import json
 import re
+import subprocess
+import sys
+from base64 import b64encode
 from collections.abc import Hashable
 from dataclasses import asdict, replace
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 
 from everyorder.harness.engine.protocol import Caveat, State
 from everyorder.harness.engine.result import KINDS, Closure
@@ -44,9 +49,13 @@ class Reader(HTMLParser):
         self.outside: list[str] = []
         self.texts: list[str] = []
         self.opened: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
+        self.tags.add(tag)
+        self.attributes.update(found)
         if tag not in VOID:
             self.open.append(tag)
         if "id" in found:
@@ -60,12 +69,15 @@ class Reader(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in ("rect", "circle")
+        self.attributes.update(dict(attrs))
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.texts.append(data)
+        # Elements of blocks are on lines of their own.
+        if data.strip() or self.open[-1:] == ["pre"]:
+            self.texts.append(data)
 
 
 def read(html: str) -> Reader:
@@ -102,6 +114,84 @@ def test_what_failed_is_unfolded(whole: Reader) -> None:
 def test_texts_are_escaped(whole: Reader) -> None:
     assert "tests/scenarios/test_x.py:3: <bad>" in whole.texts
     assert any("<tag>" in text for text in whole.texts)
+
+
+# Texts of steps, states and errors, and what a reader sees of them.
+HOSTILE = {
+    "</pre></code><script>alert(1)</script>": None,
+    "\"'><img src=x onerror=alert(1)>": None,
+    "{{ 7 * 7 }}{% raw %}": None,
+    "&lt;b&gt; &amp;": None,
+    "\u202egnirts\u2066": "\\u202egnirts\\u2066",
+    "\x1b[31m\x00\r": "\\x1b[31m\\x00\\r",
+    "\udcff": "\\udcff",
+    "\n\nafter two line breaks": None,
+    "long" * 25_000: None,
+}
+
+
+@pytest.mark.parametrize("kind", [str, Markup])
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_every_text_is_shown_as_text(text: str, kind: type[str], whole: Reader) -> None:
+    shown = HOSTILE[text] or text
+    bad = kind(text)
+    violation = replace(
+        ORDER_VIOLATION, expected=(("a", bad),), found=(("a", kind(f"{text}!")),)
+    )
+    exploration = replace(
+        ORDER.exploration,
+        states=dict.fromkeys(cube(2), ((bad, bad),)),
+        failures={((0,), 1): ((bad, bad),)},
+        violations=(violation,),
+    )
+    report = replace(
+        ORDER,
+        scenario=f"a/{text}",
+        steps=(bad, *STEPS[1:]),
+        uses=(bad,),
+        exploration=exploration,
+    )
+    unexplored = Unexplored(bad, bad, bad, stack=(bad,))
+    html = page([report], [unexplored])
+    reader = read(html)
+    assert reader.tags <= whole.tags
+    assert reader.attributes <= whole.attributes
+    assert html.replace("\n", "").isprintable()
+    # The browser drops the first line break of a `pre` element.
+    pre = f"\n{shown}" if shown.startswith("\n") else shown
+    # A step, a use, the title and the text of a state.
+    assert reader.texts.count(shown) >= 3
+    assert reader.texts.count(pre) >= 1
+    assert f"a/{shown}" in reader.texts
+
+
+def test_the_policy_allows_the_style_and_the_script_only(whole: Reader) -> None:
+    html = page(ALL, (BROKEN,))
+    [policy] = re.findall('http-equiv="Content-Security-Policy" content="(.*?)"', html)
+    digests = {}
+    for name in ("style", "script"):
+        [text] = re.findall(f"<{name}>(.*?)</{name}>", html, re.DOTALL)
+        digests[name] = b64encode(sha256(text.encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digests['style']}'; "
+        f"script-src 'sha256-{digests['script']}'; base-uri 'none'; form-action 'none'"
+    )
+    # The policy forbids styles and handlers in attributes.
+    assert not {"style", "onclick", "onerror", "onload"} & whole.attributes
+
+
+def test_jinja_is_imported_when_a_page_is_written() -> None:
+    program = (
+        "import sys\n"
+        "from everyorder.harness.report import page\n"
+        "before = 'jinja2' in sys.modules\n"
+        "page([])\n"
+        "print(before, 'jinja2' in sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "False True\n"
 
 
 def test_totals(whole: Reader) -> None:

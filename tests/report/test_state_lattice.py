@@ -9,21 +9,28 @@ from itertools import pairwise
 from everyorder.harness.engine.protocol import State
 from everyorder.harness.engine.result import Square
 from everyorder.harness.report import state_lattice as states
+from everyorder.harness.report.page import page
 from everyorder.harness.report.state_lattice import (
     Allowance,
-    draw,
+    lattice,
     layout,
-    state_id,
-    states_html,
+    listing,
 )
+from everyorder.harness.report.verdict import Report
 from tests.report.samples import ORDER, ORDER_VIOLATION, PINNED, PROVEN, cube
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawing(report: object = PROVEN) -> ElementTree.Element:
-    text = draw(report, lambda state: state_id("s1", state))  # type: ignore[arg-type]  # always a Report
+def drawing(report: Report = PROVEN) -> ElementTree.Element:
+    [text] = re.findall("<svg .*?</svg>", page([report]), re.DOTALL)
     return ElementTree.fromstring(text.replace("<svg ", f'<svg xmlns="{SVG[1:-1]}" '))
+
+
+def states_html(report: Report) -> str:
+    """Return the states of one scenario, without the line breaks between elements."""
+    html = page([report]).partition("<h3>States</h3>")[2]
+    return re.sub(">\n", ">", html).replace("&#34;", "&quot;")
 
 
 def test_every_state_is_a_link_and_every_step_a_line() -> None:
@@ -118,8 +125,9 @@ def test_states_at_which_an_undo_is_refused_have_a_dot() -> None:
 def test_nothing_is_drawn_of_more_than_64_states() -> None:
     six = replace(PROVEN, exploration=replace(PROVEN.exploration, states=cube(6)))
     seven = replace(PROVEN, exploration=replace(PROVEN.exploration, states=cube(7)))
-    assert draw(six, lambda state: "s") != ""
-    assert draw(seven, lambda state: "s") == ""
+    assert lattice(six, "s1") is not None
+    assert lattice(seven, "s1") is None
+    assert "<svg" not in page([seven])
 
 
 def test_boxes_of_a_row_do_not_overlap() -> None:
@@ -148,7 +156,7 @@ def ids(html: str) -> list[str]:
 
 
 def test_every_state_with_the_ways_on() -> None:
-    html = states_html(PROVEN, "s1", Allowance())
+    html = states_html(PROVEN)
     assert ids(html) == ["0", "1", "2", "3", "1.2", "1.3", "2.3", "1.2.3"]
     at = html.index('id="s1-1.3"')
     assert html[at : html.index("</details>", at)] == (
@@ -165,7 +173,7 @@ def test_every_state_with_the_ways_on() -> None:
 
 
 def test_failing_steps_stand_at_their_state() -> None:
-    html = states_html(PROVEN, "s1", Allowance())
+    html = states_html(PROVEN)
     assert '<code>{2}</code> <span class="soft">1 step fails</span>' in html
     assert (
         "<h4>step 3 fails: <code>impl(&quot;demo::add&quot;, any_add, "
@@ -177,7 +185,7 @@ def test_failing_steps_stand_at_their_state() -> None:
 def test_a_refused_undo_stands_at_its_state() -> None:
     refused: dict[tuple[State, int], Hashable] = {((0, 1), 1): (("error", "Held"),)}
     exploration = replace(PROVEN.exploration, refusals=refused)
-    html = states_html(replace(PROVEN, exploration=exploration), "s1", Allowance())
+    html = states_html(replace(PROVEN, exploration=exploration))
     assert '<code>{1 2}</code> <span class="soft">1 step fails</span>' in html
     assert (
         "<h4>step 2 is not undone: <code>step_2.close()</code></h4>"
@@ -192,14 +200,14 @@ def test_a_step_that_is_done_again_fails_where_it_is_active() -> None:
     assert (
         "<h4>step 2 fails: <code>impl(&quot;demo::add&quot;, cpu_add, &quot;CPU&quot;)"
         '</code></h4><pre tabindex="0">error: There</pre>'
-    ) in states_html(report, "s1", Allowance())
+    ) in states_html(report)
 
 
 def test_the_ways_between_orders_of_a_pinned_pair() -> None:
     states = dict.fromkeys(((), (0,), (1,), (2,), (0, 2), (2, 0), (1, 2, 0)), "same")
     exploration = replace(PROVEN.exploration, states=states, failures={})
     report = replace(PROVEN, exploration=exploration, pairs=((0, 2),))
-    html = states_html(report, "s1", Allowance())
+    html = states_html(report)
     assert ids(html) == ["0", "1", "2", "3", "1.3", "3.1", "2.3.1"]
     at = html.index('id="s1-2.3.1"')
     # Where step 2 stands among the two does not matter.
@@ -213,7 +221,7 @@ def test_the_ways_between_orders_of_a_pinned_pair() -> None:
 def test_several_failing_steps_are_counted() -> None:
     failures: dict[tuple[State, int], str] = {((0,), 1): "no", ((0,), 2): "no"}
     exploration = replace(PROVEN.exploration, failures=failures)
-    html = states_html(replace(PROVEN, exploration=exploration), "s1", Allowance())
+    html = states_html(replace(PROVEN, exploration=exploration))
     assert "2 steps fail</span>" in html
     assert '<pre tabindex="0">no</pre>' in html
 
@@ -221,33 +229,36 @@ def test_several_failing_steps_are_counted() -> None:
 def test_equal_bodies_are_written_once() -> None:
     states = dict.fromkeys(cube(3), "same text")
     exploration = replace(PROVEN.exploration, states=states, failures={})
-    html = states_html(replace(PROVEN, exploration=exploration), "s1", Allowance())
+    html = states_html(replace(PROVEN, exploration=exploration))
     assert html.count("same text") == 1
     assert html.count('<p>as <a href="#s1-0"><code>{}</code></a></p>') == 7
 
 
 def test_what_does_not_fit_is_counted() -> None:
-    html = states_html(PROVEN, "s1", Allowance(500))
-    assert ids(html) == ["0", "1"]
-    assert (
-        "6 more states were explored and are not on this page; <code>everyorder show "
-        "scenarios/test_composites/two_kernels --state 1,2</code> prints one."
-    ) in html
+    listed = listing(PROVEN, "s1", Allowance(200))
+    assert [entry.link.id for entry in listed.entries] == ["s1-0", "s1-1"]
+    assert (listed.omitted, listed.command) == (
+        "6",
+        "everyorder show scenarios/test_composites/two_kernels --state 1,2",
+    )
 
 
 def test_only_corners_of_many_states() -> None:
     exploration = replace(PROVEN.exploration, states=cube(7), failures={})
     report = replace(PROVEN, steps=("step",) * 7, exploration=exploration)
-    html = states_html(report, "s1", Allowance())
+    html = states_html(report)
     assert len(ids(html)) == 1 + 7 + 21 + 1
     assert ids(html)[-1] == "1.2.3.4.5.6.7"
-    assert "98 more states were explored" in html
+    assert (
+        "98 more states were explored and are not on this page; <code>everyorder show "
+        "scenarios/test_composites/two_kernels --state 1,2</code> prints one."
+    ) in html
     assert 'href="#s1-1.2.3"' not in html
 
 
-def test_an_allowance_is_used_up() -> None:
-    allowance = Allowance(3)
-    assert allowance.take("ab")
-    assert not allowance.take("ab")
-    assert allowance.left == 1
+def test_an_allowance_is_used_up_by_what_is_written() -> None:
+    allowance = Allowance(12)
+    assert allowance.take([("a", "\N{GREEK SMALL LETTER BETA}<")])
+    assert not allowance.take([("", "\u202e")])
+    assert allowance.left == 5
     assert Allowance().left == states.ALLOWED < 10_000_000
