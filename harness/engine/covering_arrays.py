@@ -22,13 +22,14 @@ Random walks are strong against long histories that no plan lists.  The walk res
 every `STRETCH` operations, because some faults need a system with a short history.
 There is no guarantee beyond the operations played.
 
-All draws use a linear congruential generator, so they are the same on every platform.
+All draws are those of `Random(SEED)`: the same on every platform and in every run.
 """
 
 from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations
 from math import perm
+from random import Random
 from typing import TypeAlias
 
 from everyorder.harness.base.errors import BadStrategy
@@ -45,8 +46,8 @@ CANDIDATES = 30
 # sequence and candidate: a million sequences take minutes, and a hundred megabytes.
 MOST_SEQUENCES = 1_000_000
 
-# Multiplier and increment of Knuth's MMIX generator (modulus 2^64).
-MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
+# Of 0 to 7, the seed of the shortest arrays for 6 to 30 steps.
+SEED = 5
 
 
 def covering_size(steps: int, uses: int, strength: int) -> int:
@@ -83,7 +84,7 @@ def rows(
         if not any((b, a) in before for a, b in combinations(sequence, 2))
     }
     chosen: list[History] = []
-    seed = 1
+    random = Random(SEED)  # noqa: S311  # not a secret
     while uncovered:
         first = min(uncovered)
         # Closed again: a step before one of these is also before the steps behind it.
@@ -91,8 +92,7 @@ def rows(
         best: History = ()
         most = -1
         for _ in range(CANDIDATES):
-            row, seed = _candidate(steps, first, seed)
-            row = _topological(row, behind)
+            row = _topological(_candidate(steps, first, random), behind)
             gain = sum(part in uncovered for part in combinations(row, strength))
             if gain > most:
                 best, most = row, gain
@@ -227,17 +227,13 @@ def _topological(row: History, before: Precedence) -> History:
     return tuple(chosen)
 
 
-def _candidate(steps: int, first: History, seed: int) -> tuple[History, int]:
-    """Return a row with `first` in its order and the other steps at drawn places.
-
-    Also returns the next seed.
-    """
+def _candidate(steps: int, first: History, random: Random) -> History:
+    """Return a row with `first` in its order and the other steps at drawn places."""
     row = list(first)
     for step in range(steps):
         if step not in first:
-            seed = (seed * MULTIPLIER + INCREMENT) % 2**64
-            row.insert((seed >> 33) % (len(row) + 1), step)
-    return tuple(row), seed
+            row.insert(random.randrange(len(row) + 1), step)
+    return tuple(row)
 
 
 # Operations between two fresh systems: enough to meet most pairs of a dozen steps.
@@ -252,10 +248,9 @@ def random_size(thousands: int) -> int:
 def run_random(session: ExplorationSession, thousands: int) -> None:
     """Play operations drawn at random, on a fresh system every `STRETCH`."""
     actions, player = session.operations.actions, session.player
-    seed = 1
+    random = Random(SEED)  # noqa: S311  # not a secret
     for number in range(random_size(thousands)):
         if number % STRETCH == 0:
             player.reset()
             player.look()
-        seed = (seed * MULTIPLIER + INCREMENT) % 2**64
-        session.transition((seed >> 33) % actions)
+        session.transition(random.randrange(actions))

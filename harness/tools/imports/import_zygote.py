@@ -90,9 +90,10 @@ def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> by
 def _scatter_memory(disturbance: int) -> list[bytearray]:
     """Allocate memory with holes in it, so that later objects are in another order.
 
-    The holes, and the order of filling them, are pseudo-random (Knuth's MMIX generator:
-    `random` must not be imported here), so that successive objects are in an order that
-    no other play has as well.
+    The holes, and the order of filling them, are pseudo-random, so that successive
+    objects are in an order that no other play has as well. The generator is Knuth's
+    MMIX: `random` would import six other modules, among them `math` and `bisect`, whose
+    place in the order would be lost.
     """
     number, blocks, holes = disturbance, [], {}
     for _ in range(9_973 * disturbance):
