@@ -25,6 +25,7 @@ import os
 import select
 import signal
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from io import FileIO, TextIOWrapper
@@ -160,7 +161,12 @@ class ForkedChild:
         (up, up_end), (down_end, down), (life_end, life) = pipes[:3]
         (out, out_end), (err, err_end), (stack, stack_end) = pipes[3:]
         self._line, self._trace = PipeEnd(up, down), stack
-        self._printed = {out: ("stdout", b""), err: ("stderr", b"")}
+        # A character of several bytes may arrive in two parts.
+        decoder = getincrementaldecoder("utf-8")
+        self._printed = {
+            out: ("stdout", decoder("replace")),
+            err: ("stderr", decoder("replace")),
+        }
         self.excerpt: Excerpt | None = None
         self._is_interrupted = False
         self._open = {up, down, life, stack, out, err}
@@ -303,16 +309,11 @@ class ForkedChild:
         return b"".join(parts)
 
     def _print(self, source: int) -> None:
-        name, rest = self._printed[source]
-        text = rest + self._arrived(source)
-        # A character of several bytes may arrive in two parts.
-        whole = len(text)
-        if source in self._open:
-            whole -= _incomplete(text)
-        self._printed[source] = (name, text[whole:])
-        if whole:
+        name, decoder = self._printed[source]
+        arrived = self._arrived(source)
+        shown = decoder.decode(arrived, final=source not in self._open)
+        if shown:
             stream: IO[str] | None = getattr(sys, name)
-            shown = text[:whole].decode(errors="replace")
             if self.excerpt is not None:
                 shown = self.excerpt.shown(shown)
             if stream is not None:
@@ -356,18 +357,6 @@ class _ForkedParentPipe(PipeEnd):
     def _exit_fork(self) -> None:
         if os.getpid() != self._owner:
             os._exit(0)
-
-
-def _incomplete(text: bytes) -> int:
-    """Return the number of bytes at the end that begin a character of UTF-8."""
-    for back in range(1, min(4, len(text)) + 1):
-        byte = text[-back]
-        if byte >= 0xC0:
-            length = 2 + (byte >= 0xE0) + (byte >= 0xF0)
-            return back if back < length else 0
-        if byte < 0x80:
-            break
-    return 0
 
 
 def _random_state() -> Any:

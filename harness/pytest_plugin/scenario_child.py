@@ -12,8 +12,8 @@ transferred as file, function and line, with its variables as texts. The rebuilt
 exception can be caught by its class, and every printer of tracebacks (the
 interpreter's, pytest's) shows the same text as for the original. Python code cannot
 construct a frame, so a function of the same file, name and line is compiled that only
-raises, and its frame is used; the method is that of `tblib`
-(https://github.com/ionelmc/python-tblib).
+raises, and its frame is used. `tblib` does so, too, but its frames have neither
+columns nor arguments (`docs/libraries.md` has the comparison).
 
 Rules:
 - a class that the parent cannot import is replaced by one of the same name, derived
@@ -470,8 +470,6 @@ def _picklable_warnings(
     noted: Iterable[_Warning],
 ) -> tuple[_Warning, ...]:
     """Return the warnings; those that cannot be pickled become plain ones."""
-    import pickle
-
     picklable = []
     for each in noted:
         try:

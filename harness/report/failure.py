@@ -15,6 +15,8 @@ Rules:
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from textwrap import wrap
 
+from rich.cells import cell_len, set_cell_size
+
 from everyorder.harness.engine.result import Kind, Violation
 from everyorder.harness.report.evidence import (
     explanation,
@@ -443,8 +445,10 @@ def _histories(report: Report, violation: Violation, width: int) -> list[str]:
         return [f"{INDENT}{line}" for line in lines]
     left, right = SIDES
     other = other or ["(nothing)"]
-    column = max(map(len, (left, *other))) + GAP
-    if len(INDENT) + column + max(map(len, (right, *lines))) <= width:
+    # As wide as a terminal shows them, which takes two columns for some characters.
+    other, lines = [*map(visible, other)], [*map(visible, lines)]
+    column = max(map(cell_len, (left, *other))) + GAP
+    if len(INDENT) + column + max(map(cell_len, (right, *lines))) <= width:
         rows = max(len(other), len(lines))
         ends = values is not None
         pairs = zip(
@@ -452,7 +456,9 @@ def _histories(report: Report, violation: Violation, width: int) -> list[str]:
             (right, *_padded(lines, rows, ends)),
             strict=True,
         )
-        return [f"{INDENT}{one:<{column}}{two}".rstrip() for one, two in pairs]
+        return [
+            f"{INDENT}{set_cell_size(one, column)}{two}".rstrip() for one, two in pairs
+        ]
     return [
         f"{left}:",
         *(f"{INDENT}{line}" for line in other),

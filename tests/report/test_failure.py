@@ -432,3 +432,31 @@ def test_no_character_that_a_terminal_obeys_is_printed(sign: str) -> None:
         text = render(report_of(violation))
         assert text.replace("\n", "").isprintable()
         assert text.startswith("test_x/plugins: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "\u4e2d\u6587",
+            [
+                '    step_2 = add("\u4e2d\u6587")   step_1 = add("text")',
+                '    step_1 = add("text")   find("json")',
+            ],
+        ),
+        (
+            "\u202e",
+            [
+                '    step_2 = add("\\u202e")   step_1 = add("text")',
+                '    step_1 = add("text")     find("json")',
+            ],
+        ),
+    ],
+    ids=["wide", "invisible"],
+)
+def test_histories_are_aligned_as_a_terminal_shows_them(
+    name: str, lines: list[str]
+) -> None:
+    report = report_of(stale(reference=(TEXT, JSON, FIND)))
+    text = render(replace(report, steps=('add("text")', f'add("{name}")')))
+    assert text.splitlines()[3:5] == lines
