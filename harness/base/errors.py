@@ -58,6 +58,7 @@ class NotAScenario(HarnessError, TypeError):
 
     words = """
     NotAScenario: a scenario cannot use {found}; expected {wanted}.
+    WrongCall: {found}; expected {wanted}.
     """
 
 

@@ -1,8 +1,10 @@
 """Places: the call in a user's file that made an object."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from types import FrameType
 
 # The frames of these modules are not the user's.
@@ -39,6 +41,13 @@ def place_of_call() -> Place:
         return Place(code.co_filename, frame.f_lineno)
     line, end_line, column, end_column = positions
     return Place(code.co_filename, line or 0, end_line, column, end_column)
+
+
+def near(file: str | Path) -> str:
+    """Return the path of a file from the working directory, if it is in there."""
+    with suppress(ValueError, OSError):
+        return str(Path(file).relative_to(Path.cwd()))
+    return str(file)
 
 
 def _is_ours(frame: FrameType) -> bool:

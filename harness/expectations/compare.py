@@ -20,9 +20,9 @@ Rules:
 
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from textwrap import wrap
 from typing import Literal, TypeAlias
 
+from everyorder.harness.base.columns import fold_lines, wrap_words
 from everyorder.harness.base.place import Place
 from everyorder.harness.expectations.document import (
     Digest,
@@ -245,16 +245,9 @@ def explain(comparison: Comparison, name: str, command: str, *, width: int = 80)
     if comparison.passed:
         return ""
     head = f"{name}: {headline(comparison)}"
-    lines = wrap(
-        head,
-        width,
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(
-        [*lines, *_differences(comparison), "accept it:", f"    {command}"]
-    )
+    lines = wrap_words(head, width, indent="  ")
+    lines += fold_lines(_differences(comparison), width)
+    return "\n".join([*lines, "accept it:", f"    {command}"])
 
 
 def _differences(comparison: Comparison) -> list[str]:

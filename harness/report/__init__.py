@@ -1,6 +1,7 @@
 """Reports for people: a text for each scenario, a table and a page of all."""
 
 from everyorder.harness.report.failure import render, render_violation
+from everyorder.harness.report.notebook import html
 from everyorder.harness.report.observation import divergence, sections
 from everyorder.harness.report.page import document, document_data, page, write
 from everyorder.harness.report.summary_table import (
@@ -22,6 +23,7 @@ __all__ = [
     "divergence",
     "document",
     "document_data",
+    "html",
     "note_lines",
     "notes_of",
     "overview",

@@ -7,16 +7,21 @@ engine, the strategies and the counts follow only with `verbose`.
 
 Rules:
 - every kind of violation has its sentence here; `SENTENCES_BY_KIND` is the table;
-- prose is wrapped to the width; runnable lines and diffs never are;
+- prose is wrapped to the width, evidence is folded, runnable lines are neither;
 - a value is part of a sentence if it fits on half a line, else it is a diff below;
 - this file prints nothing and uses no colour.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from textwrap import wrap
 
-from rich.cells import cell_len, set_cell_size
-
+from everyorder.harness.base.columns import (
+    WIDTH,
+    columns,
+    cut,
+    fold_lines,
+    padded,
+    wrap_words,
+)
 from everyorder.harness.engine.result import Kind, Violation
 from everyorder.harness.report.evidence import (
     explanation,
@@ -34,7 +39,6 @@ from everyorder.harness.report.observation import (
 )
 from everyorder.harness.report.raised import raised_lines
 from everyorder.harness.report.text import (
-    WIDTH,
     counts_text,
     facts,
     plural,
@@ -43,9 +47,8 @@ from everyorder.harness.report.text import (
     sentence,
     square_sentence,
     suspects,
-    wrap_words,
 )
-from everyorder.harness.report.verdict import Report
+from everyorder.harness.report.verdict import Report, register_renderer
 
 # Printed with a history that was played again and did not show the fault.
 UNCONFIRMED = (
@@ -86,7 +89,7 @@ def render(
         )
         lines += (text, "")
     if not violations:
-        lines += wrap(f"{report.scenario}: {sentence(report)}", width)
+        lines += wrap_words(f"{report.scenario}: {sentence(report)}", width)
         lines += [] if report.passed or verbose else reasons(report, width=width)
     if not verbose:
         for text in suspects(report):
@@ -120,10 +123,10 @@ def render_violation(
     lines += _histories(report, violation, width)
     if violation.proven_shortest and len(violation.shown) > 1:
         lines.append("no shorter history of these operations shows it")
-    lines += _evidence(violation)
-    lines += raised_lines(report, violation)
+    evidence = [*_evidence(violation), *raised_lines(report, violation)]
+    lines += fold_lines(evidence, width)
     if not violation.confirmed:
-        lines += wrap(UNCONFIRMED, width)
+        lines += wrap_words(UNCONFIRMED, width)
     lines += recurrence_lines(violation)
     if verbose:
         lines += _engine_words(report, violation, width)
@@ -136,8 +139,8 @@ def _engine_words(report: Report, violation: Violation, width: int) -> list[str]
     """Return the claim of the engine, its place, and the square that is not closed."""
     where = report.state_name(violation.state)
     length = len(violation.shown)
-    lines = wrap(f"{violation.kind}: {violation.claim}", width)
-    lines += wrap(f"at {where}, {extent(violation, length)}", width)
+    lines = wrap_words(f"{violation.kind}: {violation.claim}", width)
+    lines += wrap_words(f"at {where}, {extent(violation, length)}", width)
     if violation.square is not None:
         lines.append("square: " + square_sentence(report, violation.square))
     return lines
@@ -310,13 +313,12 @@ def _short(value: Hashable) -> str | None:
         ((title, text),) = sections(value)
         text = text.strip() if len(text.splitlines()) < 2 else ""
         text = repr(text) if title and text else text
-    return text if text.isprintable() and 0 < len(text) <= QUOTED else None
+    return text if text.isprintable() and 0 < columns(text) <= QUOTED else None
 
 
 def _quote(text: str) -> str:
     """Return an operation within a sentence, shortened."""
-    line = " ".join(text.split())
-    return f"`{line if len(line) <= QUOTED else line[: QUOTED - 3] + '...'}`"
+    return f"`{cut(' '.join(text.split()), QUOTED)}`"
 
 
 def _name(report: Report, operation: int) -> str:
@@ -346,8 +348,7 @@ def _error(value: Hashable) -> str:
 
 def _cut(text: str) -> str:
     """Return a text within a sentence, with dots in place of what is left out."""
-    most = 2 * QUOTED
-    return text if len(text) <= most else f"{text[:most]}..."
+    return cut(text, 2 * QUOTED)
 
 
 def _laws_of(violation: Violation) -> Sequence[Hashable]:
@@ -404,7 +405,10 @@ def _chance(report: Report, violation: Violation) -> str:
     if violation.frequency is not None:
         rare, plays = violation.frequency
         times = f" ({rare} of {plays} plays differ)"
-    return f"the same operations, played again, gave another result{shown}{times}."
+    text = f"the same operations, played again, gave another result{shown}{times}."
+    if " at 0x" in str(violation.expected) and " at 0x" in str(violation.found):
+        text += " They contain addresses of objects; show their names instead."
+    return text
 
 
 # The sentence of each kind; `engine.result.KINDS` has the claims in its own words.
@@ -445,10 +449,10 @@ def _histories(report: Report, violation: Violation, width: int) -> list[str]:
         return [f"{INDENT}{line}" for line in lines]
     left, right = SIDES
     other = other or ["(nothing)"]
-    # As wide as a terminal shows them, which takes two columns for some characters.
+    # As a terminal shows them: invisible characters are escaped.
     other, lines = [*map(visible, other)], [*map(visible, lines)]
-    column = max(map(cell_len, (left, *other))) + GAP
-    if len(INDENT) + column + max(map(cell_len, (right, *lines))) <= width:
+    column = max(map(columns, (left, *other))) + GAP
+    if columns(INDENT) + column + max(map(columns, (right, *lines))) <= width:
         rows = max(len(other), len(lines))
         ends = values is not None
         pairs = zip(
@@ -456,9 +460,7 @@ def _histories(report: Report, violation: Violation, width: int) -> list[str]:
             (right, *_padded(lines, rows, ends)),
             strict=True,
         )
-        return [
-            f"{INDENT}{set_cell_size(one, column)}{two}".rstrip() for one, two in pairs
-        ]
+        return [f"{INDENT}{padded(one, column)}{two}".rstrip() for one, two in pairs]
     return [
         f"{left}:",
         *(f"{INDENT}{line}" for line in other),
@@ -506,3 +508,6 @@ def _numbered(title: str, texts: Sequence[str]) -> list[str]:
     if not texts:
         return []
     return [f"  {title}", *(f"  {i:>3}  {text}" for i, text in enumerate(texts, 1))]
+
+
+register_renderer("text", render)

@@ -5,9 +5,8 @@ typing error is the likely reason, a typo.  Both are listed here, because both n
 error and its line.
 """
 
-from contextlib import suppress
-from pathlib import Path
-
+from everyorder.harness.base.columns import cut, wrap_words
+from everyorder.harness.base.place import near
 from everyorder.harness.engine.protocol import ErrorOrigin
 from everyorder.harness.engine.result import Vacuity, Violation
 from everyorder.harness.report.observation import error_text, readable_lines
@@ -36,16 +35,28 @@ def origin_lines(origin: ErrorOrigin | None) -> list[str]:
     """Return the place of an error, with its source line; a typing error is named."""
     if origin is None:
         return []
-    place = f"at {_near(origin.file)}:{origin.line}"
+    place = f"at {near(origin.file)}:{origin.line}"
     lines = [f"{place}: {origin.text}" if origin.text else place]
     return [*lines, "a typing error, as it seems"] if origin.slip else lines
 
 
-def _near(file: str) -> str:
-    """Return the path of a file from the working directory, if it is in there."""
-    with suppress(ValueError, OSError):
-        return str(Path(file).relative_to(Path.cwd()))
-    return file
+def vacuous_lines(report: Report, width: int) -> list[str]:
+    """Return the operations that could not have shown a fault, as wrapped lines.
+
+    A typing error is shown with its line, in the form of `raised_lines`.
+    """
+    lines: list[str] = []
+    for each in report.exploration.vacuous:
+        if each.is_slip:
+            subject = _subject(report, each)
+            if each.operation < len(report.steps) + len(report.uses):
+                subject = f"`{cut(subject, width - 20)}`"
+            lines += wrap_words(f"{subject} always raises:", width)
+            raised = [error_text(each.fields), *origin_lines(each.origin)[:-1]]
+            lines += [f"    {cut(line, width - 4)}" for line in raised]
+    for text in vacuity_lines(report):
+        lines += wrap_words(text, width, "- ", "  ")
+    return lines
 
 
 def vacuity_lines(report: Report) -> list[str]:

@@ -20,15 +20,14 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from everyorder.harness.base.columns import WIDTH, columns, wrap_words
 from everyorder.harness.report.text import (
     COUNTED,
     VERDICTS,
-    WIDTH,
     guarantees,
     plural,
     sentence,
     short_guarantee,
-    wrap_words,
 )
 from everyorder.harness.report.verdict import Report, Unexplored, failure_counts
 
@@ -97,7 +96,7 @@ def overview(
     table.caption = None if usual is None else f"usual strategy: {usual}"
     totals = _totals(reports, unexplored)
     cells = (COLUMNS, totals, *rows)
-    widths = [max(len(str(row[i])) for row in cells) for i in range(len(COLUMNS))]
+    widths = [max(columns(str(row[i])) for row in cells) for i in range(len(COLUMNS))]
     widths[FOLDED] = min(widths[FOLDED], STRATEGY)
     # One blank separates columns; the name uses the rest of the width.
     widths[0] = max(width - sum(widths[1:]) - (len(COLUMNS) - 1), NAME)

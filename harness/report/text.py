@@ -13,15 +13,15 @@ Rules:
 
 import re
 from collections.abc import Iterable, Mapping
-from textwrap import wrap
 
+from everyorder.harness.base.columns import WIDTH, columns, wrap_words
 from everyorder.harness.engine.result import Counts, Square
 from everyorder.harness.engine.strategy import OPEN
 from everyorder.harness.engine.vacuity import ALWAYS
 from everyorder.harness.report.observation import (
     sections,
 )
-from everyorder.harness.report.raised import typo_lines, vacuity_lines
+from everyorder.harness.report.raised import typo_lines, vacuity_lines, vacuous_lines
 from everyorder.harness.report.verdict import Report, Verdict
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
@@ -67,8 +67,8 @@ SENTENCES: Mapping[Verdict, str] = {
     "not fresh": "what create makes is not fresh: nothing else can be said",
     "nondeterminism": "flaky: the same history gave two results",
     "hidden": "hidden state: equal states, the same operation, and two futures",
-    "typo": "a typing error in the scenario: nothing else can be said",
-    "vacuous": "vacuous: something in it could not have shown a fault",
+    "typo": "a typing error in the scenario, as it seems; mend it first",
+    "vacuous": "something in the scenario could not have shown any fault",
     "cut short": "cut short: the budget was spent before everything was executed",
 }
 
@@ -126,10 +126,6 @@ def short_guarantee(report: Report) -> str:
     return GUARANTEES["random"] if "graph" in parts else strategy
 
 
-# The usual width of terminals, logs and mails.
-WIDTH = 80
-
-
 def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return named texts: the executed operations, and the results if it passed."""
     exploration = report.exploration
@@ -174,22 +170,17 @@ def suspects(report: Report) -> tuple[str, ...]:
 
 def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
     """Return the reasons of a failure without a violation, as wrapped lines."""
-    facts_by_verdict = {
-        "typo": ("typo", "vacuous"),
-        "vacuous": ("vacuous",),
-        "cut short": ("strategy", "skipped"),
-    }
-    names = facts_by_verdict.get(report.verdict, ())
-    lines = [
+    if report.verdict in ("typo", "vacuous"):
+        return vacuous_lines(report, width)
+    if report.verdict != "cut short":
+        return []
+    texts = {**dict(facts(report)), "executed": (counts_text(report),)}
+    return [
         line
-        for name, texts in facts(report)
-        if name in names
-        for text in texts
+        for name in ("strategy", "skipped", "executed")
+        for text in texts[name]
         for line in prose(name, text, width)
     ]
-    if report.verdict == "cut short":
-        lines += prose("executed", counts_text(report), width)
-    return lines
 
 
 def _closure(report: Report) -> tuple[str, ...]:
@@ -219,21 +210,6 @@ def _effort_shares(report: Report) -> tuple[str, ...]:
         return ()
     shares = (f"{name} {100 * count / total:.0f} %" for name, count in parts)
     return (", ".join(shares),)
-
-
-def wrap_words(text: str, width: int, head: str = "", indent: str = "") -> list[str]:
-    """Return the text as lines that do not break names.
-
-    `head` precedes the first line, `indent` the others.
-    """
-    return wrap(
-        text,
-        width,
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def silent_step_lines(report: Report) -> list[str]:
@@ -318,6 +294,4 @@ def _singular(claim: str) -> str:
 def prose(name: str, text: str, width: int) -> list[str]:
     """Return a named text as wrapped lines, the name in a separate column."""
     head = f"  {name:<10}"
-    return wrap(
-        text, width, initial_indent=head, subsequent_indent=" " * len(head)
-    ) or [head.rstrip()]
+    return wrap_words(text, width, head, " " * columns(head)) or [head.rstrip()]

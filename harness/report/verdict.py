@@ -11,11 +11,11 @@ also listed.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from textwrap import wrap
 from typing import Any, Literal, TypeAlias, get_args
 
+from everyorder.harness.base.columns import WIDTH, wrap_lines
 from everyorder.harness.base.place import Place
 from everyorder.harness.engine.protocol import (
     EVERY_ORDER,
@@ -83,9 +83,27 @@ def operation_line(
     return "observe()" if operation == len(uses) else "gc.collect()"
 
 
+# The functions that render a report, by `register_renderer`.
+_RENDERERS: dict[str, Callable[..., str]] = {}
+
+
+def register_renderer(
+    form: Literal["text", "html"], render: Callable[..., str]
+) -> None:
+    """Set the function that renders a report in a form.
+
+    The files with the words need the verdict, so they are above this one; they call
+    this when their package is imported, as it is before any of its files.
+    """
+    _RENDERERS[form] = render
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """The result of one explored scenario."""
+    """The result of one explored scenario.
+
+    It prints as one line; `render()` returns the whole text, and notebooks show it.
+    """
 
     scenario: str
     steps: tuple[str, ...]
@@ -108,6 +126,19 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report of {self.scenario}: {self.verdict}>"
+
+    def render(self, *, width: int = WIDTH, verbose: bool = False) -> str:
+        """Return the outcome as `everyorder run` prints it: first one sentence.
+
+        Args:
+            width: the number of columns for sentences and evidence.
+            verbose: True for the steps, strategies, guarantees and counts, too.
+        """
+        return _RENDERERS["text"](self, width=width, verbose=verbose)
+
+    def _repr_html_(self) -> str:
+        """Return the outcome for a notebook."""
+        return _RENDERERS["html"](self)
 
     @property
     def verdict(self) -> Verdict:
@@ -324,17 +355,7 @@ class Unexplored:
     def render(self, *, width: int = 80) -> str:
         """Return place and reason, the operation, its predecessors, and the stack."""
         head = f"{self.where or self.scenario}: {self.reason}"
-        lines = [
-            part
-            for line in head.splitlines()
-            for part in wrap(
-                line,
-                width,
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        ]
+        lines = [wrap_lines(head, width, indent="  ")]
         if self.operation:
             words = "in or behind" if self.verdict == "failed" else "in"
             lines += [words, f"    {self.operation}"]

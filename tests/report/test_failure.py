@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
 from everyorder.harness.engine.protocol import History
 from everyorder.harness.engine.result import (
@@ -415,8 +416,8 @@ def test_a_long_law_is_cut_with_dots_and_printed_whole_below() -> None:
     law = "x" * 130
     violation = Violation("law", (JSON,), (), (law,), (JSON,), (JSON,))
     text = render(report_of(violation))
-    assert f"{'x' * 120}..." in text
-    assert f"\n1 broken law:\n    {law}\n" in text
+    assert f"\n{'x' * 117}...\n" in text
+    assert f"\n1 broken law:\n    {'x' * 76}\n      {'x' * 54}\n" in text
 
 
 @pytest.mark.parametrize("sign", ["\r", "\x1b[2J", "\u202e", "\u2028", "\x0b"])
@@ -460,3 +461,53 @@ def test_histories_are_aligned_as_a_terminal_shows_them(
     report = report_of(stale(reference=(TEXT, JSON, FIND)))
     text = render(replace(report, steps=('add("text")', f'add("{name}")')))
     assert text.splitlines()[3:5] == lines
+
+
+# A registry with names of wide characters, and with accents that take no column.
+WIDE_TEXT = """\
+test_x/plugins: `find("登録")` answers differently after the same registrations:
+'なし' or 'é'. It depends on whether `find("登録")` was called before.
+    one way        another way
+    find("登録")   step_1 = add("😀")
+                   find("登録")
+                   step_1.close()
+                   find("登録")
+    => 'なし'      => 'é'
+no shorter history of these operations shows it
+variables that differ (one way / another way):
+    registry.cache['json']: <absent> / 1
+replay it:
+    everyorder replay {id} test_x/plugins"""
+
+
+def test_columns_of_wide_characters_are_aligned() -> None:
+    violation = stale("なし", "é")
+    steps, uses = ('add("😀")', 'add("text")'), ('find("登録")',)
+    report = replace(report_of(violation), steps=steps, uses=uses)
+    expected = WIDE_TEXT.replace("{id}", report.replay_id(violation))
+    assert render(report) == expected
+    assert max(map(cell_len, expected.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("long", ["x" * 500, "登録" * 250, "a b " * 125])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_line_of_evidence_is_wider_than_the_terminal(kind: Kind, long: str) -> None:
+    error = (("error", "ValueError"), ("text", long))
+    for expected, found in (
+        (long, f"{long}!"),
+        (f"one\n{long}", f"one\n{long}!"),
+        (error, ("raised", error)),
+        (None, error),
+        (canonical([long]), canonical({long: long})),
+    ):
+        violation = replace(
+            stale(expected, found),
+            kind=kind,
+            paths=(f"registry[{long!r}]: 1 / 2",),
+            raised=(RaisedError(0, error, None),),
+        )
+        for width in (60, 80):
+            text = render(report_of(violation), width=width)
+            for line in text.splitlines():
+                # A sentence keeps a word of 60 letters, and what is in quotes, whole.
+                assert cell_len(line) <= width or " " not in line.strip()

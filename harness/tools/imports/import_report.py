@@ -11,10 +11,10 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import Literal, TypeAlias
 
-from everyorder.harness.report.text import WIDTH, plural, wrap_words
+from everyorder.harness.base.columns import WIDTH, wrap_words
+from everyorder.harness.report.text import plural
 from everyorder.harness.tools.imports.import_observation import (
     Observation,
     OrderDifference,
@@ -101,7 +101,7 @@ class ImportReport:
     def render(self, *, width: int = WIDTH) -> str:
         """Return everything except the table, without a newline at its end."""
         title = f"{', '.join(self.modules)}: {SENTENCES[self.verdict]}"
-        lines = wrap(title, width, break_on_hyphens=False)
+        lines = wrap_words(title, width)
         for finding in self.findings:
             lines += ("", *_finding_lines(finding, self, width))
         lines.append("")
@@ -131,7 +131,7 @@ class ImportReport:
 def _finding_lines(
     finding: OrderFinding, report: ImportReport, width: int
 ) -> Iterator[str]:
-    yield from wrap(finding.claim, width, break_on_hyphens=False)
+    yield from wrap_words(finding.claim, width)
     for index, order in enumerate(finding.orders):
         if index:
             yield "and in this order:"

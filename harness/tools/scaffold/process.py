@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from everyorder.harness.base.columns import wrap_words
 from everyorder.harness.base.errors import HarnessError, TrialEnded
 from everyorder.harness.processes.fork import exit_text
-from everyorder.harness.report.text import wrap_words
 from everyorder.harness.tools.scaffold.discovery import draft_of
 from everyorder.harness.tools.scaffold.draft import (
     RETURNED,
