@@ -28,10 +28,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from everyorder.harness.base.columns import wrap_lines
 from everyorder.harness.base.errors import FileError
 from everyorder.harness.report.verdict import Failure, Verdict
 
@@ -169,6 +170,12 @@ def _signal_handler(handler: Handler) -> Iterator[None]:
             signal.signal(number, previous)
 
 
+class Seconds(click.FloatRange):
+    """A number of seconds on the command line, or in the settings."""
+
+    name = "number of seconds"
+
+
 # For commands that load scenarios.
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
@@ -236,3 +243,8 @@ class CommandError(click.ClickException):
     """A command that cannot be carried out as typed."""
 
     exit_code = REFUSED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message, wrapped."""
+        text = wrap_lines(self.format_message(), head="Error: ", indent="  ")
+        click.echo(text, file=file or sys.stderr)

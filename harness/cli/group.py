@@ -4,13 +4,15 @@ A command is imported when it is used, because each needs different modules.
 """
 
 import sys
+from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import click
 
 from everyorder.coded_error import CodedError
+from everyorder.harness.base.columns import wrap_lines
 from everyorder.harness.base.errors import HarnessError
 from everyorder.harness.cli.command import INTERRUPTED, CommandError, raise_interrupts
 
@@ -79,6 +81,10 @@ class Commands(click.Group):
                 click.echo(str(error), err=True)
                 raise SystemExit(INTERRUPTED) from None
             raise CommandError(str(error)) from None
+        except click.UsageError as error:
+            head = "Error: "  # before it, click prints how to call the command
+            text = wrap_lines(error.format_message(), head=head, indent="  ")
+            raise click.UsageError(text.removeprefix(head), error.ctx) from None
         except ImportError as error:
             # A missing extra of the runtime.
             if isinstance(error, CodedError):
@@ -92,6 +98,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name; read the project's settings."""
+        if not ctx.resilient_parsing and args[0] not in COMMANDS:
+            _refuse(ctx, args[0])
         name, command, rest = super().resolve_command(ctx, args)
         # Help and completion work whatever a file says.
         is_asking = ctx.resilient_parsing or {"-h", "--help"} & {*rest}
@@ -108,6 +116,18 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         return _import_command(cmd_name)
+
+
+def _refuse(ctx: click.Context, name: str) -> Never:
+    """Raise `click.UsageError` for a name that is not a command."""
+    near = get_close_matches(name, COMMANDS, n=2)
+    if near:
+        advice = f"did you mean {' or '.join(near)}?"
+    elif Path(name.partition("::")[0]).exists():
+        advice = f"did you mean `everyorder run {name}`?"
+    else:
+        advice = "`everyorder --help` lists them."
+    raise click.UsageError(f"there is no command {name!r}; {advice}", ctx)
 
 
 def _configure(ctx: click.Context, name: str) -> None:

@@ -20,6 +20,7 @@ from everyorder.harness.base.errors import FileError, FileExists
 from everyorder.harness.cli.command import (
     FAILED,
     OK,
+    Seconds,
     console,
     json_option,
     json_output,
@@ -75,7 +76,7 @@ COLUMNS = ("imported", "sets", "orders", "of", "verdict")
 @path_option
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     default=SECONDS,
     show_default=True,
     metavar="SECONDS",
@@ -215,7 +216,7 @@ def _progress(*, to_stderr: bool) -> Iterator[ProgressCallback]:
 @path_option
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     default=OF_TRIALS,
     show_default=True,
     metavar="SECONDS",

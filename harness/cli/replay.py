@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import pytest
 
+from everyorder.harness.base.columns import WIDTH, wrap_words
 from everyorder.harness.base.errors import CannotReplay, HarnessError, NotFound
 from everyorder.harness.cli.command import (
     FAILED,
@@ -71,7 +72,7 @@ from everyorder.harness.report.evidence import explanation
 from everyorder.harness.report.failure import UNKNOWN_SIDES, headline
 from everyorder.harness.report.observation import difference, readable_lines, whole_text
 from everyorder.harness.report.raised import raised_lines
-from everyorder.harness.report.text import WIDTH, plural, wrap_words
+from everyorder.harness.report.text import plural
 from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import ScenarioSkipped

@@ -23,6 +23,7 @@ from everyorder.harness.cli.command import (
     GATE,
     INTERRUPTED,
     OK,
+    Seconds,
     console,
     exit_code_table,
     json_option,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_SECONDS = click.FloatRange(min=0)
+_SECONDS = Seconds(min=0)
 
 # The flags for the amount and kind of exploration, in the order of help texts.
 EXPLORE_FLAGS = (
@@ -70,7 +71,7 @@ EXPLORE_FLAGS = (
     ),
     click.option(
         "--budget",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(min=0, min_open=True),
         metavar="SECONDS",
         help="Time to explore each scenario for; one that takes longer is cut short "
         "and reported as such.",
@@ -331,6 +332,7 @@ def _print_outcomes(
     folder: Path | None,
     verbose: bool,
 ) -> None:
+    from everyorder.harness.base.columns import wrap_words
     from everyorder.harness.report import (
         note_lines,
         notes_of,
@@ -341,7 +343,6 @@ def _print_outcomes(
         verdict_line,
         write,
     )
-    from everyorder.harness.report.text import wrap_words
 
     screen = console()
     width = screen.width

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from everyorder.harness.base.errors import HarnessError, NotFound, ProcessError
+from everyorder.harness.base.place import near
 from everyorder.harness.cli.command import defer_interrupts
 from everyorder.harness.cli.display import (
     Advanced,
@@ -444,7 +445,8 @@ def load_scenarios(
         for uncollected in listing.uncollected:
             click.echo(uncollected.render())
     if not listing.tasks and not listing.broken:
-        where = ", ".join(paths) or str(listing.root)
+        here = near(listing.root)
+        where = ", ".join(paths) or ("this folder" if here == "." else here)
         reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
         if reasons:
             where += f"; skipped: {', '.join(reasons)}"

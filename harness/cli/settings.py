@@ -28,6 +28,7 @@ from typing import Any, Never
 import click
 
 from everyorder.harness.base.errors import BadSetting
+from everyorder.harness.base.place import near
 
 FILE = "pyproject.toml"
 
@@ -82,13 +83,13 @@ class Settings:
 
     def _check(self, key: str, names: Sequence[str], table: str) -> None:
         if key not in names:
-            near = tuple(get_close_matches(key, names, n=2, cutoff=0.6))
+            close = tuple(get_close_matches(key, names, n=2, cutoff=0.6))
             raise BadSetting(
                 code="UnknownSetting",
-                source=str(self.file),
+                source=near(self.file or FILE),
                 table=table,
                 key=key,
-                near=near,
+                near=close,
             )
 
     def _converted(self, key: str, value: Any, option: click.Option) -> tuple[str, Any]:
@@ -113,7 +114,7 @@ class Settings:
 
     def _refuse(self, key: str, wanted: str) -> Never:
         raise BadSetting(
-            code="WrongType", source=str(self.file), key=key, wanted=wanted
+            code="WrongType", source=near(self.file or FILE), key=key, wanted=wanted
         )
 
 
@@ -148,7 +149,7 @@ def read_settings(start: Path) -> Settings:
             document = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise BadSetting(
-                code="BadFile", source=str(file), reason=str(error)
+                code="BadFile", source=near(file), reason=str(error)
             ) from None
         tool = document.get("tool")
         table = tool.get("everyorder") if isinstance(tool, dict) else None
@@ -160,13 +161,13 @@ def read_settings(start: Path) -> Settings:
 def _settings(file: Path, table: Any) -> Settings:
     if not isinstance(table, dict):
         raise BadSetting(
-            code="WrongType", source=str(file), key="everyorder", wanted="a table"
+            code="WrongType", source=near(file), key="everyorder", wanted="a table"
         )
     values = dict(table)
     paths = values.pop("paths", [])
     if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
         raise BadSetting(
-            code="WrongType", source=str(file), key="paths", wanted="a list of texts"
+            code="WrongType", source=near(file), key="paths", wanted="a list of texts"
         )
     return Settings(
         file,

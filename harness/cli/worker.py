@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from everyorder.harness.base.errors import ProcessError
-from everyorder.harness.cli.command import defer_interrupts, path_option
+from everyorder.harness.cli.command import Seconds, defer_interrupts, path_option
 
 # Interval between two checks for a request to leave.
 _LOOK_SECONDS = 0.2
@@ -75,7 +75,7 @@ _EPILOG = (
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

@@ -35,7 +35,7 @@ from everyorder.harness.exploration.explore_scenario import explore, subject_of
 from everyorder.harness.exploration.paths import path_of
 from everyorder.harness.processes.watch import Subject
 from everyorder.harness.pytest_plugin.session import Options
-from everyorder.harness.pytest_plugin.verification import Verifier
+from everyorder.harness.pytest_plugin.verification import Verifier, place_of_item
 from everyorder.harness.report.verdict import Report, Unexplored
 from everyorder.harness.scenario import Scenario
 from everyorder.harness.systems import repeated_warnings
@@ -185,8 +185,7 @@ class Recorder(Verifier):
         self, error: HarnessError, scenario: Scenario, item: pytest.Item
     ) -> str:
         """Record that a scenario cannot be explored; return the failure text."""
-        line = line_of(item)
-        where = scenario.source if line is None else f"{scenario.source}:{line}"
+        where = place_of_item(item, scenario)
         self._note_failed(Unexplored(scenario.path, where, str(error)))
         text = super().refusal_text(error, scenario, item)
         self._texts.add(text)
@@ -244,8 +243,8 @@ def _error_of(
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return class and message of an exception, of `pytest.fail` the message."""
-    if isinstance(error, pytest.fail.Exception):
+    """Return class and message of an exception; the message alone of our own errors."""
+    if isinstance(error, pytest.fail.Exception | HarnessError):
         return str(error)
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {text}".rstrip(": ")

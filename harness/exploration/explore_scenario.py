@@ -43,6 +43,7 @@ from everyorder.harness.processes.fork import CAN_FORK, end_with_parent
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.watch import Subject
 from everyorder.harness.report.verdict import NO_EXPLORATION, Report
+from everyorder.harness.scenario.mistakes import check_kind, checks_calls
 from everyorder.harness.scenario.normalisers import normalised
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.isolation import (
@@ -151,6 +152,7 @@ def retry(question: Callable[[], T]) -> T:
         raise ScenarioSkipped(reason=reason)
 
 
+@checks_calls("explore(Scenario(...)), or in a test its fixture: def test_x(explore)")
 def explore(
     scenario: Scenario,
     strategy: str = "auto",
@@ -169,9 +171,11 @@ def explore(
         stop_after: the number of violations to find.
 
     Raises:
+        NotAScenario: `scenario` is something else.
         HarnessError: the scenario cannot be explored (strategy, fingerprint).
         ScenarioSkipped: a step or another function of it skipped it.
     """
+    check_kind("the scenario of explore()", scenario, Scenario, "Scenario(...)")
     dispatcher = dispatcher_of(scenario) if scenario.create is None else None
     system = system_of(scenario) if dispatcher is None else dispatcher
     pinned = scenario.order_dependent is not None

@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from everyorder.harness.base.columns import wrap_lines
+
 
 def statements_of(file: Path) -> list[ast.stmt] | None:
     """Return the top-level statements of a module; None if it cannot be parsed."""
@@ -73,8 +75,8 @@ class UncollectedScenarios:
     source: str
     places: tuple[str, ...]
 
-    def render(self) -> str:
-        """Return the places, and how to have the scenarios explored, as one line."""
+    def render(self, head: str = "") -> str:
+        """Return the places, and how to have the scenarios explored, wrapped."""
         module = self.source.removesuffix(".py").replace("/", ".")
         rest = len(self.places) - MOST_PLACES
         listed = self.places if rest <= 1 else self.places[:MOST_PLACES]
@@ -82,7 +84,8 @@ class UncollectedScenarios:
         if rest > 1:
             places += f" and {rest} more"
         each = "it" if len(self.places) == 1 else "each"
-        return f"not collected: {places}; give {each} a public name at module level"
+        text = f"not collected: {places}; give {each} a public name at module level"
+        return wrap_lines(head + text, indent="  ")
 
 
 @dataclass(frozen=True, slots=True)

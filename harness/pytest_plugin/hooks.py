@@ -9,7 +9,7 @@ Rules:
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,22 +68,27 @@ def pytest_configure(config: "pytest.Config") -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not seconds > 0:  # NaN is neither
-        raise ValueError
+    seconds = _limit(text)
+    if not seconds:
+        raise _not_seconds(text)
     return seconds
 
 
 def _limit(text: str) -> float:
-    seconds = float(text)
-    if not seconds >= 0:
-        raise ValueError
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise _not_seconds(text) from None
+    if not seconds >= 0:  # NaN is neither
+        raise _not_seconds(text)
     return seconds
 
 
-# Argparse prints these names as the expected kind of value.
-_seconds.__name__ = "number of seconds above 0"
-_limit.__name__ = "number of seconds"
+def _not_seconds(text: str) -> Exception:
+    from argparse import ArgumentTypeError
+
+    return ArgumentTypeError(f"{text!r} is not a number of seconds")
+
 
 # The key under which the controller sends the folder of the run to a worker.
 _FOLDER = "everyorder_folder"
@@ -169,6 +174,23 @@ class _Standby:
         """Send the folder of the run to a worker of pytest-xdist."""
         node.workerinput[_FOLDER] = str(self.folder)
 
+    def pytest_make_collect_report(
+        self, collector: "pytest.Collector"
+    ) -> "Generator[None, pytest.CollectReport, pytest.CollectReport]":
+        """Show a mistake in a scenario by the line of the module, and not by ours."""
+        report = yield
+        call = getattr(report, "call", None)
+        _shorten(collector, None if call is None else call.excinfo, report)
+        return report
+
+    def pytest_runtest_makereport(
+        self, item: "pytest.Item", call: "pytest.CallInfo[None]"
+    ) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
+        """Show a mistake in a scenario by the line of the test, and not by ours."""
+        report = yield
+        _shorten(item, call.excinfo, report)
+        return report
+
     def pytest_pycollect_makeitem(
         self, collector: Any, name: str, obj: object
     ) -> "pytest.Item | None":
@@ -196,7 +218,7 @@ class _Standby:
             source = collector.nodeid.partition("::")[0]
             uncollected = uncollected_scenarios(collector.obj, collector.path, source)
             if uncollected is not None:
-                self._uncollected.append(uncollected.render())
+                self._uncollected.append(uncollected.render("everyorder: "))
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Collect the notes that a worker of pytest-xdist made while it collected."""
@@ -247,7 +269,7 @@ class _Standby:
             self._plugin.print_summary(terminalreporter)
         # Every worker has recorded all of them.
         for line in dict.fromkeys(self._uncollected):
-            terminalreporter.write_line(f"everyorder: {line}")
+            terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:
         """Remove the folder of the run."""
@@ -255,6 +277,22 @@ class _Standby:
             import shutil
 
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _shorten(
+    node: "pytest.Item | pytest.Collector",
+    excinfo: "pytest.ExceptionInfo[BaseException] | None",
+    report: "pytest.TestReport | pytest.CollectReport",
+) -> None:
+    """Replace the traceback of an error of the harness in a report by one line."""
+    errors: Any = sys.modules.get("everyorder.harness.base.errors")
+    if errors is None or excinfo is None or not report.failed:
+        return
+    if isinstance(excinfo.value, errors.HarnessError):
+        from everyorder.harness.pytest_plugin.verification import short_failure
+
+        report.longrepr = short_failure(node, excinfo)
+    return
 
 
 def _is_expect_file(file: "Path") -> bool:
@@ -276,6 +314,8 @@ def _fixtures(standby: _Standby) -> object:
 
     pytest.hookimpl(optionalhook=True)(_Standby.pytest_configure_node)
     pytest.hookimpl(optionalhook=True)(_Standby.pytest_testnodedown)
+    pytest.hookimpl(wrapper=True)(_Standby.pytest_make_collect_report)
+    pytest.hookimpl(wrapper=True)(_Standby.pytest_runtest_makereport)
     pytest.hookimpl(tryfirst=True)(_Standby.pytest_pycollect_makeitem)
     pytest.hookimpl(trylast=True)(_Standby.pytest_sessionfinish)
 

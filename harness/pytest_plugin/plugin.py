@@ -296,6 +296,9 @@ class Explore:
         self._item = item
         self._calls = 0
 
+    def __repr__(self) -> str:
+        return "<the fixture explore>"
+
     def __call__(
         self,
         *what: Scenario | Step,

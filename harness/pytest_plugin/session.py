@@ -30,6 +30,7 @@ from typing import Any
 
 import pytest
 
+from everyorder.harness.base.columns import wrap_lines
 from everyorder.harness.base.errors import FileError, HarnessError
 from everyorder.harness.base.place import Place
 from everyorder.harness.expectations import (
@@ -89,8 +90,17 @@ def options_of(config: pytest.Config) -> Options:
     """Read and check the options.
 
     Raises:
-        pytest.UsageError: a value is invalid, or flags exclude each other.
+        pytest.UsageError: a value is invalid, or flags exclude each other; wrapped.
     """
+    try:
+        return _options_of(config)
+    except pytest.UsageError as error:
+        head = "ERROR: "  # pytest prints it before the text
+        text = wrap_lines(str(error), head=head, indent="  ")
+        raise pytest.UsageError(text.removeprefix(head)) from None
+
+
+def _options_of(config: pytest.Config) -> Options:
     update = config.getoption("everyorder_update")
     strategy = config.getoption("everyorder_strategy")
     budget = config.getoption("everyorder_budget")

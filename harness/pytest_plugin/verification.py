@@ -16,20 +16,25 @@ Rules:
 import os
 from abc import ABC, abstractmethod
 from functools import partial
+from linecache import getline
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from everyorder.harness.base.columns import WIDTH, cut, wrap_lines
 from everyorder.harness.base.errors import HarnessError, NotAScenario
 from everyorder.harness.engine import Budget
 from everyorder.harness.pytest_plugin.session import Options
 from everyorder.harness.report.raised import typo_lines, vacuity_lines
 from everyorder.harness.report.text import assumptions
-from everyorder.harness.report.verdict import Report
+from everyorder.harness.report.verdict import Report, Unexplored
 from everyorder.harness.scenario import Scenario
 from everyorder.harness.scenario.normalisers import project_chain
 from everyorder.harness.systems.outcomes import ScenarioSkipped
+
+# A folder of installed packages, pytest among them.
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 # Prefix of the files of the harness.
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
@@ -117,7 +122,43 @@ class Verifier(ABC):
         self, error: HarnessError, scenario: Scenario, item: pytest.Item
     ) -> str:
         """Return the failure text of a scenario that cannot be explored."""
-        return f"{scenario.path}: {error}"
+        where = place_of_item(item, scenario)
+        return Unexplored(scenario.path, where, str(error)).render()
+
+
+def place_of_item(item: pytest.Item, scenario: Scenario) -> str:
+    """Return FILE:LINE of the test, or of the variable, that a scenario belongs to."""
+    line = item.location[1]
+    return scenario.source if line is None else f"{scenario.source}:{line + 1}"
+
+
+def short_failure(
+    node: pytest.Item | pytest.Collector, excinfo: pytest.ExceptionInfo[BaseException]
+) -> Any:
+    """Return an error of the harness for pytest: the user's line, and the message.
+
+    `--full-trace` and a style of tracebacks that was asked for show what pytest shows.
+    """
+    config = node.config
+    if config.getoption("fulltrace") or config.getoption("tbstyle") != "auto":
+        return node.repr_failure(excinfo)
+    text = str(excinfo.value)
+    files = [
+        (file, entry.lineno + 1)
+        for entry in excinfo.traceback
+        if not (file := str(entry.path)).startswith(OURS) and _INSTALLED not in file
+    ]
+    root = f"{config.rootpath}{os.sep}"
+    # Frames of pytest itself are outside.
+    own = [each for each in files if each[0].startswith(root)]
+    for file, line in (own or files)[-1:]:
+        written = cut(getline(file, line).strip(), WIDTH - 4)
+        text = wrap_lines(f"{file.removeprefix(root)}:{line}: {text}", indent="  ")
+        text += f"\n    {written}" if written else ""
+    failure = pytest.ExceptionInfo.from_exc_info(
+        (pytest.fail.Exception, pytest.fail.Exception(text, pytrace=False), excinfo.tb)
+    )
+    return node.repr_failure(failure)
 
 
 def _with_fixtures(scenario: Scenario, item: pytest.Item) -> Scenario:

@@ -1,4 +1,6 @@
-"""Results of a step that cannot undo it, and the suggested corrections.
+"""Calls and results that a scenario cannot use, and the suggested corrections.
+
+Values are shown by their kind, or cut, because a `repr` may be of any length.
 
 A decorator returns the function that it registered; a registering method returns None,
 or the registry; a generator is returned without being run. Each has a separate message,
@@ -10,7 +12,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import partial
+from functools import partial, wraps
 from inspect import (
     CO_VARARGS,
     GEN_CREATED,
@@ -23,32 +25,89 @@ from inspect import (
     signature,
 )
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from everyorder.harness.base.errors import NotAScenario
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# What a function of the scenario should be.
+OF_REGISTRY = "a function of the registry, as `lambda registry: registry.find(1)`"
+
+# Characters of a value in a message.
+_MOST_VALUE = 60
+# Types whose `repr` shows what was written, and runs no code of the scenario.
+_PLAIN = (str, bytes, int, float, bool, type(None))
 
 # Limit on the objects of a registry that are searched for the registered function.
 _REACH = 10_000
 
 
 def check_known(
-    name: str, function: Callable[..., Any], unknown: Mapping[str, object]
+    name: str,
+    function: Callable[..., Any],
+    unknown: Mapping[str, object],
+    example: str = "",
 ) -> None:
     """Check that a function names every argument of a call.
 
     Raises:
-        NotAScenario: it does not name one; the message has the nearest names.
+        NotAScenario: it does not name one; the message has the nearest names, or else
+            the `example` of a call.
     """
     for each in unknown:
         names = [p.name for p in signature(function).parameters.values()]
         near = get_close_matches(each, names, n=2, cutoff=0.6)
         wanted = " or ".join(f"{one}=" for one in near)
         raise NotAScenario(
-            found=f"{each}= as an argument of {name}",
-            wanted=wanted or f"one of those that help({name}) lists",
+            code="WrongCall",
+            found=f"{name}() has no argument {each}=",
+            wanted=wanted or example or f"one of those that help({name}) lists",
         )
+
+
+def checks_calls(example: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator: calls that do not fit the parameters raise `NotAScenario`.
+
+    Args:
+        example: a right call, for the message.
+    """
+
+    def decorated(function: Callable[P, T]) -> Callable[P, T]:
+        expected = signature(function)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                expected.bind(*args, **kwargs)
+            except TypeError as error:
+                reason = str(error)
+            else:
+                return function(*args, **kwargs)
+            name = function.__name__
+            names = expected.parameters
+            if not any(each.kind is Parameter.VAR_KEYWORD for each in names.values()):
+                unknown = {each: kwargs[each] for each in kwargs if each not in names}
+                check_known(name, function, unknown, example)
+            problem = f"{name}() was called with {reason}"
+            if reason.startswith("missing"):
+                problem = f"{name}() is {reason}"
+            raise NotAScenario(code="WrongCall", found=problem, wanted=example)
+
+        return call
+
+    return decorated
+
+
+def value_text(value: object) -> str:
+    """Return a value for a message: as it is written, cut, or else its kind."""
+    if type(value) not in _PLAIN:
+        return kind_of(value)
+    text = repr(value)
+    return text if len(text) <= _MOST_VALUE else f"{text[:_MOST_VALUE]}..."
 
 
 def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -> None:
@@ -72,7 +131,7 @@ def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -
         )
     if isinstance(result, type):
         raise NotAScenario(
-            found=f"the class {result.__qualname__}, {where}",
+            found=f"{kind_of(result)}, {where}",
             wanted="the function that undoes the step, or undo=..., a function "
             "of the registry and of what was returned",
         )
@@ -83,7 +142,7 @@ def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -
         )
     if not callable(result):
         raise NotAScenario(
-            found=f"{type(result).__name__}, {where}",
+            found=f"{kind_of(result)}, {where}",
             wanted="the function that undoes the step, or an object with close()",
         )
     free = accepts(result, 0)
@@ -115,9 +174,9 @@ def check_takes(
         NotAScenario: the function cannot be called with any of these counts.
     """
     if not callable(function):
-        raise NotAScenario(found=f"{where}={kind_of(function)}", wanted=expected)
+        raise NotAScenario(found=f"{value_text(function)} as {where}", wanted=expected)
     if not any(accepts(function, count) for count in counts):
-        actual = f"{where}={name_of(function)}{signature(function)}"
+        actual = f"{name_of(function)}{signature(function)} as {where}"
         raise NotAScenario(found=actual, wanted=expected)
 
 
@@ -131,6 +190,25 @@ def check_create(create: object) -> None:
         return
     wanted = "a function without parameters, or with fixtures of pytest"
     check_takes("create", create, (0,), wanted)
+
+
+def check_created(registry: T) -> T:
+    """Return a fresh registry, unless it is nothing that can be registered with.
+
+    Raises:
+        NotAScenario: it is None, or a generator, which has not run.
+    """
+    if registry is None:
+        raise NotAScenario(
+            found="None, returned by create",
+            wanted="a fresh registry, by a `return`",
+        )
+    if isgenerator(registry) or isasyncgen(registry):
+        raise NotAScenario(
+            found=f"{kind_of(registry)}, returned by create",
+            wanted="a registry, by a `return`; reset= is what cleans up",
+        )
+    return registry
 
 
 def required_names(function: Callable[..., object]) -> tuple[str, ...]:
@@ -153,7 +231,7 @@ def check_kind(where: str, value: object, kind: type, expected: str) -> None:
         NotAScenario: it is of another kind.
     """
     if not isinstance(value, kind):
-        raise NotAScenario(found=f"{where}={value!r}", wanted=expected)
+        raise NotAScenario(found=f"{value_text(value)} as {where}", wanted=expected)
 
 
 def accepts(function: Callable[..., object], count: int) -> bool:
@@ -302,10 +380,19 @@ def kind_of(value: object) -> str:
         return f"the asynchronous generator {value.__qualname__}"
     if iscoroutine(value):
         return f"the coroutine {value.__qualname__}"
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
+    if isinstance(value, FunctionType | MethodType):
+        return f"the {type(value).__name__} {value.__qualname__}"
+    if isinstance(value, ModuleType):
+        return f"the module {value.__name__}"
     generator = getattr(value, "gen", None)
     if isgenerator(generator) or isasyncgen(generator):
         return f"the context manager {generator.__qualname__}"
-    return type(value).__name__
+    kind = type(value)
+    if value is None or kind.__module__ == "builtins":
+        return "None" if value is None else kind.__name__
+    return f"an object of class {kind.__name__}"
 
 
 def name_of(function: Any) -> str:

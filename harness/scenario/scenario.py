@@ -21,12 +21,14 @@ from everyorder.harness.base.place import Place, place_of_call
 from everyorder.harness.engine.protocol import Relations
 from everyorder.harness.scenario.code import Code
 from everyorder.harness.scenario.mistakes import (
+    OF_REGISTRY,
     accepts,
     check_create,
     check_known,
     check_takes,
     name_of,
     required_names,
+    value_text,
 )
 from everyorder.harness.scenario.normalisers import Normaliser, chain_of
 from everyorder.harness.scenario.relations import declared_of, relations_of
@@ -175,7 +177,8 @@ class Scenario:
                 unordered=unordered,
             )
         else:
-            _check_texts(steps)
+            _check_texts("steps", steps)
+            _check_texts("uses", uses)
             _check_functions(create, observe, check, fingerprint, reset)
             if observe is None and not uses:
                 raise NotAScenario(
@@ -183,13 +186,19 @@ class Scenario:
                     wanted="observe=..., a function from the registry to text, or "
                     "uses=[...]",
                 )
+        if order_dependent is not None and not isinstance(order_dependent, str):
+            raise NotAScenario(
+                found=f"{value_text(order_dependent)} as order_dependent=",
+                wanted="a sentence that says why the order may show",
+            )
         if isolation not in (None, "fork", "spawn"):
             raise NotAScenario(
-                found=f"isolation={isolation!r}", wanted="'fork', 'spawn' or None"
+                found=f"{value_text(isolation)} as isolation=",
+                wanted="'fork', 'spawn' or None",
             )
         if expect is not None and expect is not False and not isinstance(expect, str):
             raise NotAScenario(
-                found=f"expect={expect!r}",
+                found=f"{value_text(expect)} as expect=",
                 wanted="a text, False (compared with nothing) or None (an expect file)",
             )
         values = {
@@ -356,7 +365,8 @@ def _pairs(
     for pair in ordered:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise NotAScenario(
-                found=f"{pair!r} in ordered=", wanted="a list of pairs: [('a', 'b')]"
+                found=f"{value_text(pair)} as a pair of ordered=",
+                wanted="a list of pairs: [('a', 'b')]",
             )
         pairs.append((one_line(str(pair[0])), one_line(str(pair[1]))))
     if pairs and order_dependent is not None:
@@ -444,33 +454,30 @@ def _check_operations(what: str, operations: Any, kind: type) -> None:
                 found=f"the use {each.text!r} among the {what}",
                 wanted="steps there, and uses=[...]",
             )
-        if isinstance(each, list | tuple):
+        maker = "use" if kind is UseStep else "step"
+        if isinstance(each, list) and what == "steps":
             raise NotAScenario(
-                found=f"{type(each).__name__} among the {what}",
+                found=f"a list among the {what}",
                 wanted="each by itself: Scenario(*steps(...), ...)",
             )
-        if callable(each):
-            maker = "use" if kind is UseStep else "step"
-            raise NotAScenario(
-                found=f"{name_of(each)} among the {what}",
-                wanted=f"{maker}('how it is called', the function)",
-            )
+        written = name_of(each) if callable(each) else value_text(each)
         raise NotAScenario(
-            found=f"{type(each).__name__} among the {what}", wanted=kind.__name__
+            found=f"{written} among the {what}",
+            wanted=f"{maker}('how it is called', the function)",
         )
 
 
-def _check_texts(steps: Sequence[Step]) -> None:
-    """Raise `NotAScenario` if two steps share a text.
+def _check_texts(what: str, operations: Sequence[Step | UseStep]) -> None:
+    """Raise `NotAScenario` if two steps, or two uses, share a text.
 
-    Reports, relations and expect files identify a step by its text.
+    Reports, relations and expect files identify an operation by its text.
     """
     texts: set[str] = set()
-    for each in steps:
+    for each in operations:
         if each.text in texts:
             raise NotAScenario(
-                found=f"two steps of the text {each.text!r}",
-                wanted="a different text for each step",
+                found=f"two {what} of the text {each.text!r}",
+                wanted=f"a different text for each of the {what}",
             )
         texts.add(each.text)
 
@@ -486,9 +493,9 @@ def _check_functions(
     check_create(create)
     one = "a function of the registry"
     if observe is not None:
-        check_takes("observe", observe, (1,), one)
+        check_takes("observe", observe, (1,), OF_REGISTRY)
     if check is not None:
-        check_takes("check", check, (1,), one)
+        check_takes("check", check, (1,), OF_REGISTRY)
     if fingerprint is not None:
         expected = f"{one}, or of the registry and of the undo handles"
         check_takes("fingerprint", fingerprint, (1, 2), expected)

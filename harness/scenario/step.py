@@ -32,7 +32,15 @@ from everyorder.harness.scenario.execution import (
     Undo,
     current_loop,
 )
-from everyorder.harness.scenario.mistakes import check_kind, check_takes, count_required
+from everyorder.harness.scenario.mistakes import (
+    OF_REGISTRY,
+    check_kind,
+    check_takes,
+    checks_calls,
+    count_required,
+    kind_of,
+    value_text,
+)
 
 __all__ = [
     "Closable",
@@ -145,6 +153,10 @@ class UseStep:
         return self.text
 
 
+@checks_calls(
+    "step('add(1)', lambda registry: registry.add(1), "
+    "undo=lambda registry: registry.remove(1))"
+)
 def step(
     text: str,
     do: Callable[[Any], Any],
@@ -191,12 +203,12 @@ def step(
         NotAScenario: options exclude each other, `do` or `undo` has the wrong
             parameters, or an argument is of another kind.
     """
-    where = f"step({text!r}, ...)"
-    check_kind(f"text of {where}", text, str, "a text of one line")
-    check_takes(f"do of {where}", do, (1,), "a function of the registry")
+    where = f"step({value_text(text)}, ...)"
+    check_kind(f"the text of {where}", text, str, "a text of one line")
+    check_takes(f"the function of {where}", do, (1,), OF_REGISTRY)
     if not isinstance(undo, EllipsisType | None):
         expected = "a function of the registry, or of it and of what the step returned"
-        check_takes(f"undo of {where}", undo, (1, 2), expected)
+        check_takes(f"the undo of {where}", undo, (1, 2), expected)
         if isgeneratorfunction(do) or isasyncgenfunction(do):
             raise NotAScenario(
                 found=f"{where}, a generator function, with undo=",
@@ -222,15 +234,16 @@ def step(
         lasting=undo is None,
         again=again,
         may_refuse=may_refuse,
-        requires=_texts(f"requires of {where}", requires),
-        after=_texts(f"after of {where}", after),
-        excludes=_texts(f"excludes of {where}", excludes),
-        raises=_classes(raises),
+        requires=_texts(f"requires= of {where}", requires),
+        after=_texts(f"after= of {where}", after),
+        excludes=_texts(f"excludes= of {where}", excludes),
+        raises=_classes(f"raises= of {where}", raises),
         constant=constant,
-        ends=_ends(f"ends of {where}", ends),
+        ends=_ends(f"ends= of {where}", ends),
     )
 
 
+@checks_calls("*steps('add', [1, 2], Registry.add, undo=Registry.remove)")
 def steps(
     name: str,
     values: Iterable[Any] | Mapping[str, Any],
@@ -256,15 +269,16 @@ def steps(
     Raises:
         NotAScenario: as for `step`; or the text of a value changes with each run.
     """
-    where = f"steps({name!r}, ...)"
-    check_kind(f"name of {where}", name, str, "the name of a function")
-    check_kind(f"values of {where}", values, Iterable, "values, one for each step")
-    check_takes(f"do of {where}", do, (2,), "a function of the registry and of a value")
+    where = f"steps({value_text(name)}, ...)"
+    check_kind(f"the name of {where}", name, str, "the name of a function")
+    check_kind(f"the values of {where}", values, Iterable, "a list, one for each step")
+    expected = "a function of the registry and of a value"
+    check_takes(f"the function of {where}", do, (2,), expected)
     if isinstance(undo, EllipsisType | None):
         undo_of: Callable[[Any], Undo] = lambda _: undo  # noqa: E731  # one of two
     else:
         expected = "a function of the registry, a value, and what the step returned"
-        check_takes(f"undo of {where}", undo, (2, 3), expected)
+        check_takes(f"the undo of {where}", undo, (2, 3), expected)
         # A built-in method without a signature takes the value: `set.discard`.
         bind = _with_result if count_required(undo, 3) == 3 else _with
         undo_of = partial(partial, bind, undo)
@@ -284,6 +298,7 @@ def steps(
     ]
 
 
+@checks_calls("use('find(1)', lambda registry: registry.find(1))")
 def use(
     text: str,
     perform: Callable[[Any], Any],
@@ -314,9 +329,9 @@ def use(
         NotAScenario: `perform` has other parameters, or is a generator function; or
             options exclude each other.
     """
-    where = f"use({text!r}, ...)"
-    check_kind(f"text of {where}", text, str, "a text of one line")
-    check_takes(f"perform of {where}", perform, (1,), "a function of the registry")
+    where = f"use({value_text(text)}, ...)"
+    check_kind(f"the text of {where}", text, str, "a text of one line")
+    check_takes(f"the function of {where}", perform, (1,), OF_REGISTRY)
     if isgeneratorfunction(perform) or isasyncgenfunction(perform):
         raise NotAScenario(
             found=f"{where}, a generator function",
@@ -326,10 +341,10 @@ def use(
     return UseStep(
         text,
         perform,
-        raises=_classes(raises),
+        raises=_classes(f"raises= of {where}", raises),
         constant=constant,
         unordered=unordered,
-        ends=_ends(f"ends of {where}", ends),
+        ends=_ends(f"ends= of {where}", ends),
     )
 
 
@@ -415,10 +430,17 @@ def _check_ends(
         )
 
 
-def _classes(raises: Raises) -> tuple[type[BaseException], ...]:
+def _classes(where: str, raises: Raises) -> tuple[type[BaseException], ...]:
     if raises is None:
         return ()
-    return raises if isinstance(raises, tuple) else (raises,)
+    several: tuple[Any, ...] = raises if isinstance(raises, tuple) else (raises,)
+    for each in several:
+        if not (isinstance(each, type) and issubclass(each, BaseException)):
+            raise NotAScenario(
+                found=f"{value_text(each)} as {where}",
+                wanted="a class of errors, as KeyError, or a tuple of them",
+            )
+    return several
 
 
 def named_value(value: Any) -> tuple[str, Any]:
@@ -428,7 +450,7 @@ def named_value(value: Any) -> tuple[str, Any]:
     text = repr(value)
     if " at 0x" in text:
         raise NotAScenario(
-            found=f"the value {text}, whose text contains its address",
+            found=f"{kind_of(value)} among the values: its text contains its address",
             wanted="values by text: {'json': value, ...}",
         )
     return text, value

@@ -231,7 +231,7 @@ def _is(error: BaseException, name: str) -> bool:
 
 # The advice for each wrong type of an observation.
 _REPLACEMENTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (type(None), "text; does it lack a return?"),
+    (type(None), "text, by a `return`"),
     ((bytes, bytearray), "text: repr(...), or .decode() if it is one"),
     (dict, "text: '\\n'.join(f'{key}: {value}' for key, value in ...items())"),
     ((list, tuple, set, frozenset), "text: '\\n'.join(map(str, ...))"),

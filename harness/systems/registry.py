@@ -40,7 +40,7 @@ from everyorder.harness.scenario.execution import (
     ScenarioLoop,
     as_current_loop,
 )
-from everyorder.harness.scenario.mistakes import name_of
+from everyorder.harness.scenario.mistakes import check_created, name_of
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Perform, Step, UseStep
 from everyorder.harness.state import Portrait, differences
@@ -183,7 +183,7 @@ class RegistrySystem(ScenarioSystem):
         self._loop = ScenarioLoop(self._complete.pause_audit)
         self._active = 0
         self._started = True
-        self._target = self._call(self._create)
+        self._target = check_created(self._call(self._create))
         if self._follower is not None:
             self._target = self._follower.adopt(self._target)
         if self._foreign is not None and not _is_dispatcher(self._target):

@@ -43,7 +43,7 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
-from everyorder.harness.base.errors import ExplorationRestart
+from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.scenario.execution import (
     Lasting,
@@ -164,7 +164,7 @@ class StateReader:
         scenario = self._scenario
         if self._watch_roots is None:
             self._watch_roots = {
-                name: import_module(each) if isinstance(each, str) else each
+                name: _watched(each) if isinstance(each, str) else each
                 for name, each in scenario.watch
             }
         self._fixed = self._fixed_roots(performs, setup) | self._watch_roots
@@ -516,6 +516,23 @@ def argument_count(function: Callable[..., Any], least: int = 1) -> int:
         owner = getattr(function, "__self__", None)
         count = 1 if owner is None or isinstance(owner, ModuleType) else 0
     return max(count, least)
+
+
+def _watched(name: str) -> ModuleType:
+    """Return a module that `Scenario.watch` names.
+
+    Raises:
+        NotAScenario: there is no module of that name.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module itself imports what is missing
+    raise NotAScenario(
+        found=f"{name!r} in watch=: there is no module of this name",
+        wanted="the name of a module that can be imported, or an object",
+    )
 
 
 def _resource_of(handle: Any) -> Any:

@@ -217,7 +217,7 @@ def test_two_scenarios_of_one_name(project: Project, paths: tuple[str, ...]) -> 
         ("import none_such\n", 1, "ModuleNotFoundError: No module named 'none_such'"),
         ("\n\nraise ValueError\n", 3, "ValueError"),
         ("import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
-        (EMPTY + "Scenario(1)\n", 2, "NotAScenario: a scenario cannot use int amon"),
+        (EMPTY + "Scenario(1)\n", 2, "a scenario cannot use 1 among the steps; exp"),
     ],
 )
 def test_broken_modules_are_reported_with_their_line(

@@ -44,7 +44,10 @@ def test_every_help_tells_the_exit_codes_and_fits_80_columns(
 def test_an_unknown_command(project: Project) -> None:
     result = project.run("rum")
     assert result.exit_code == 2
-    assert "No such command 'rum'" in result.output
+    assert (
+        "Error: there is no command 'rum'; did you mean run or runtime?"
+        in result.output
+    )
 
 
 def test_version(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,8 +217,8 @@ kept = Scenario(
 
 # What each of them was called, and what is said of it now.
 NEITHER = [
-    ("typo", exits.VACUOUS, "typo raises AttributeError whatever is active"),
-    ("asked", exits.VACUOUS, "typo raises AttributeError whatever is active"),
+    ("typo", exits.VACUOUS, "`typo` always raises: AttributeError: 'list' object has"),
+    ("asked", exits.VACUOUS, "`typo` always raises: AttributeError: 'list' object has"),
     ("idle", exits.VACUOUS, "what is observed shows the same whatever is active"),
     ("kept", exits.NOT_FRESH, "`create` does not make a fresh registry: a later"),
 ]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from everyorder.harness.base.columns import wrap_lines
 from everyorder.harness.cli import command as exits
 from everyorder.harness.exploration.uncollected import (
     UncollectedScenarios,
@@ -57,10 +58,11 @@ PLACES = (
     "PAIR[1][0][0][0]",
 )
 
-LINE = (
+LINE = wrap_lines(
     "not collected: "
     + ", ".join(f"tests.scenarios.test_held.{place}" for place in PLACES)
-    + "; give each a public name at module level"
+    + "; give each a public name at module level",
+    indent="  ",
 )
 
 
@@ -147,7 +149,7 @@ def test_many_places_are_counted() -> None:
         "test_a.py", tuple(f"T[{index}]" for index in range(20))
     )
     told = ", ".join(f"test_a.T[{index}]" for index in range(12))
-    assert many.render() == (
+    assert " ".join(many.render().split()) == (
         f"not collected: {told} and 8 more; give each a public name at module level"
     )
     assert UncollectedScenarios("tests/test_a.py", ("_a",)).render() == (
@@ -178,6 +180,6 @@ def test_a_module_that_has_no_others(project: Project, command: str) -> None:
     assert result.exit_code == exits.REFUSED
     assert result.output == (
         f"{LINE}\nError: there are no scenarios in tests/scenarios/test_held.py. A "
-        "scenario is a module-level `Scenario` of a test file, or is explored by a "
-        "test with the fixture `explore`.\n"
+        "scenario is a\n  module-level `Scenario` of a test file, or is explored by a "
+        "test with the\n  fixture `explore`.\n"
     )

@@ -79,8 +79,12 @@ def test_unchecked(project: Project) -> None:
     project.module("test_a.py", UNCHECKED)
     result = project.run()
     result.assert_outcomes(passed=1, failed=1)
-    wrong = "NotAScenario: a scenario cannot use int among the steps; expected Step."
-    assert f"E       everyorder.harness.base.errors.{wrong}" in result.outlines
+    wrong = "tests/test_a.py:15: a scenario cannot use 1 among the steps; expected "
+    at = result.outlines.index(f"{wrong}step('how")
+    assert result.outlines[at + 1 : at + 3] == [
+        "  it is called', the function).",
+        "    explore(1)",
+    ]
     assert project.files() == {}
 
 

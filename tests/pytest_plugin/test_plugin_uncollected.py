@@ -28,7 +28,9 @@ LINE = (
 
 
 def told(result: pytest.RunResult) -> list[str]:
-    return [line for line in result.outlines if line.startswith("everyorder: ")]
+    """The lines of the plugin, with the lines that continue them."""
+    text = result.stdout.str().replace("\n  tests.", " tests.").replace("\n  ", " ")
+    return [line for line in text.splitlines() if line.startswith("everyorder: ")]
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n2",), ("--collect-only",)])

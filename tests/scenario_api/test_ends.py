@@ -152,7 +152,7 @@ def test_the_digest_depends_on_what_is_ended() -> None:
         ),
         (
             lambda: use("clear", len, ends=3),  # type: ignore[arg-type]  # refused
-            "ends of use('clear', ...)=3; expected a step, its text, or several of "
+            "3 as ends= of use('clear', ...); expected a step, its text, or several of "
             "these",
         ),
     ],

@@ -484,8 +484,9 @@ async def a_task(to: Names) -> Any:
         ),
         (
             a_task,
-            "Future, returned by 'a'; expected the function that undoes the step, as "
-            "task.cancel.",
+            "an object of class Future, returned by 'a'; expected the function that "
+            "undoes "
+            "the step, as task.cancel.",
         ),
     ],
 )

@@ -19,6 +19,7 @@ from everyorder.harness.scenario import (
     together,
     use,
 )
+from everyorder.harness.scenario.mistakes import OF_REGISTRY
 from tests.coded import code
 from tests.scenarios.kernels import composed, on_cpu
 
@@ -173,7 +174,10 @@ def test_digest_is_the_same_in_every_process() -> None:
             "the step 'define(\"a::add(Tensor x) -> Tensor\")' among the uses; "
             "expected uses: use(text, a function from the registry to an answer)",
         ),
-        (((ADD,), {"given": ["x"]}), "str among the given; expected Step"),
+        (
+            ((ADD,), {"given": ["x"]}),
+            "'x' among the given; expected step('how it is called', the function)",
+        ),
         (
             ((len,), {"create": list, "observe": str}),
             "len among the steps; expected step('how it is called', the function)",
@@ -184,7 +188,8 @@ def test_digest_is_the_same_in_every_process() -> None:
         ),
         (
             (([ADD, CPU],), {}),
-            "list among the steps; expected each by itself: Scenario(*steps(...), ...)",
+            "a list among the steps; expected each by itself: Scenario(*steps(...), "
+            "...)",
         ),
         (
             ((ADD,), {"uses": call("a::add")}),
@@ -197,20 +202,35 @@ def test_digest_is_the_same_in_every_process() -> None:
         ),
         (
             ((PUT, PUT), {"create": list, "observe": str}),
-            "two steps of the text 'put'; expected a different text for each step",
+            "two steps of the text 'put'; expected a different text for each of the "
+            "steps",
+        ),
+        (
+            (
+                (PUT,),
+                {"create": list, "uses": [use("size", len), use("size", len)]},
+            ),
+            "two uses of the text 'size'; expected a different text for each of the "
+            "uses",
+        ),
+        (
+            ((PUT,), {"create": list, "observe": str, "order_dependent": True}),
+            "True as order_dependent=; expected a sentence that says why the order may "
+            "show",
         ),
         (
             ((PUT,), {"create": "list", "observe": str}),
-            "create=str; expected a function without parameters",
+            "'list' as create; expected a function without parameters, or with "
+            "fixtures of pytest",
         ),
         (
             ((PUT,), {"create": list, "observe": shown_beside}),
-            "observe=shown_beside(one: object, other: object) -> str; expected a "
-            "function of the registry",
+            "shown_beside(one: object, other: object) -> str as observe; expected "
+            + OF_REGISTRY,
         ),
         (
             ((PUT,), {"create": list, "observe": str, "isolation": "thread"}),
-            "isolation='thread'; expected 'fork', 'spawn' or None",
+            "'thread' as isolation=; expected 'fork', 'spawn' or None",
         ),
         (
             ((ADD,), {"watch": ["sys"]}),
@@ -219,7 +239,7 @@ def test_digest_is_the_same_in_every_process() -> None:
         ),
         (
             ((PUT,), {"create": list, "observe": str, "ordered": ("put", "take")}),
-            "'put' in ordered=; expected a list of pairs: [('a', 'b')]",
+            "'put' as a pair of ordered=; expected a list of pairs: [('a', 'b')]",
         ),
         (
             (

@@ -9,6 +9,7 @@ from everyorder import explore, harness
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.engine.protocol import Relations
 from everyorder.harness.scenario import Scenario, Step, UseStep, step, steps, use
+from everyorder.harness.scenario.mistakes import OF_REGISTRY
 
 
 class Shelf:
@@ -137,7 +138,7 @@ def test_a_value_that_is_written_with_its_address() -> None:
     value = object()
     text = refused(lambda: steps("put", [value], Shelf.put))
     assert text == (
-        f"the value {value!r}, whose text contains its address; expected values by "
+        "object among the values: its text contains its address; expected values by "
         "text: {'json': value, ...}."
     )
 
@@ -171,13 +172,14 @@ def test_declarations() -> None:
         ),
         (
             {"undo": "take"},
-            "undo of step('put', ...)=str; expected a function of the registry, or of "
-            "it and of what the step returned.",
+            "'take' as the undo of step('put', ...); expected a function of the "
+            "registry, "
+            "or of it and of what the step returned.",
         ),
         (
             {"undo": lambda: None},
-            "undo of step('put', ...)=<lambda>(); expected a function of the registry, "
-            "or of it and of what the step returned.",
+            "<lambda>() as the undo of step('put', ...); expected a function of the "
+            "registry, or of it and of what the step returned.",
         ),
     ],
 )
@@ -191,16 +193,15 @@ def test_a_function_that_takes_no_registry() -> None:
     def put() -> None: ...
 
     assert refused(lambda: step("put", put)) == (  # type: ignore[arg-type]  # the mistake
-        f"do of step('put', ...)={name}() -> None; expected a function of the registry."
+        f"{name}() -> None as the function of step('put', ...); expected {OF_REGISTRY}."
     )
     assert refused(lambda: use("put", put)) == (  # type: ignore[arg-type]  # the mistake
-        f"perform of use('put', ...)={name}() -> None; expected a function of the "
-        "registry."
+        f"{name}() -> None as the function of use('put', ...); expected {OF_REGISTRY}."
     )
     assert refused(lambda: steps("put", "a", lambda _: None)) == (  # type: ignore[arg-type,misc]  # the mistake
-        "do of steps('put', ...)=test_a_function_that_takes_no_registry.<locals>."
-        "<lambda>.<locals>.<lambda>(_); expected a function of the registry and of a "
-        "value."
+        "test_a_function_that_takes_no_registry.<locals>.<lambda>.<locals>.<lambda>(_) "
+        "as the function of steps('put', ...); expected a function of the registry and "
+        "of a value."
     )
 
 
@@ -431,28 +432,30 @@ NOTHING: Any = None
     [
         (
             lambda: step(NUMBER, len),
-            "text of step(3, ...)=3; expected a text of one line",
+            "3 as the text of step(3, ...); expected a text of one line",
         ),
         (
             lambda: use(NOTHING, len),
-            "text of use(None, ...)=None; expected a text of one line",
+            "None as the text of use(None, ...); expected a text of one line",
         ),
         (
             lambda: steps(NUMBER, "ab", dict.get),
-            "name of steps(3, ...)=3; expected the name of a function",
+            "3 as the name of steps(3, ...); expected the name of a function",
         ),
         (
             lambda: steps("add", NUMBER, dict.get),
-            "values of steps('add', ...)=3; expected values, one for each step",
+            "3 as the values of steps('add', ...); expected a list, one for each step",
         ),
         (
             lambda: step("a", len, requires=NUMBER),
-            "requires of step('a', ...)=3; expected a step, its text, or several of "
+            "3 as requires= of step('a', ...); expected a step, its text, or "
+            "several of "
             "these",
         ),
         (
             lambda: step("a", len, excludes=NUMBER),
-            "excludes of step('a', ...)=3; expected a step, its text, or several of "
+            "3 as excludes= of step('a', ...); expected a step, its text, or "
+            "several of "
             "these",
         ),
     ],
@@ -472,3 +475,38 @@ def test_a_built_in_method_undoes_a_step_of_a_value() -> None:
         observe=lambda names: " ".join(sorted(names)),
     )
     assert explore(scenario).verdict == "proven"
+
+
+@pytest.mark.parametrize("raises", ["KeyError", (KeyError, 3)])
+def test_raises_takes_classes_of_errors(raises: Any) -> None:
+    shown = raises[1] if isinstance(raises, tuple) else repr(raises)
+    wanted = "a class of errors, as KeyError, or a tuple of them"
+    for make, name in ((step, "step"), (use, "use")):
+        with pytest.raises(NotAScenario) as caught:
+            make("a", len, raises=raises)
+        found = f"{shown} as raises= of {name}('a', ...)"
+        assert str(caught.value) == f"a scenario cannot use {found}; expected {wanted}."
+
+
+def test_a_call_that_does_not_fit_says_how_it_is_made() -> None:
+    one: Any = step
+    several: Any = steps
+    asked: Any = use
+    calls: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: one("a"), "step() is missing a required argument: 'do'; expected st"),
+        (lambda: one("a", len, len), "step() was called with too many positional"),
+        (lambda: one("a", len, undoo=len), "step() has no argument undoo=; expected u"),
+        (lambda: several("a", "ab"), "steps() is missing a required argument: 'do'"),
+        (lambda: asked(len), "use() is missing a required argument: 'perform'"),
+    )
+    for call, text in calls:
+        with pytest.raises(NotAScenario) as caught:
+            call()
+        assert str(caught.value).startswith(text)
+
+
+def test_values_are_cut_in_messages() -> None:
+    long: Any = "x" * 500
+    with pytest.raises(NotAScenario) as caught:
+        step(long, long)
+    assert len(str(caught.value)) < 300

@@ -547,7 +547,7 @@ def test_a_cache_that_every_change_forgets_is_proven() -> None:
 @pytest.mark.parametrize(
     ("seen", "found", "wanted"),
     [
-        (None, "NoneType", "text; does it lack a return?"),
+        (None, "None", "text, by a `return`"),
         ([1], "list", "text: '\\n'.join(map(str, ...))"),
         ({1}, "set", "text: '\\n'.join(map(str, ...))"),
         (iter([1]), "list_iterator", "text: '\\n'.join(map(str, ...))"),
