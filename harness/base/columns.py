@@ -102,7 +102,7 @@ def _split(text: str, width: int) -> tuple[str, str]:
     end = min(width, len(text))
     while columns(text[:end]) > width:
         end -= 1
-    # What takes no column belongs to the character before it.
+    # A character of width 0 belongs to the one before it.
     while end < len(text) and columns(text[: end + 1]) == columns(text[:end]):
         end += 1
     return text[:end], text[end:]

@@ -4,8 +4,8 @@ The text is that of `failure.py`.
 
 Rules:
 - the page around it decides on colours and fonts: text and background are inherited,
-  so that light and dark themes both work; only the bar beside it has a colour of its
-  own, which both show;
+  so that light and dark themes both work; only the bar next to it has a colour, which
+  both show;
 - no script, no style sheet and no address: it is shown as it is, also without trust;
 - every text is escaped: names and values may be anything.
 """
@@ -18,7 +18,7 @@ from everyorder.harness.report.observation import visible
 from everyorder.harness.report.text import sentence
 from everyorder.harness.report.verdict import Report, register_renderer
 
-# The bar: green for a pass, red for a fault, amber for what could not be decided.
+# The bar: green for a pass, red for a fault, amber if neither was decided.
 PASSED, FAULT, UNKNOWN = "#2e9e5b", "#d9484a", "#c98a1b"
 
 _HTML = """\

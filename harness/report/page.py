@@ -12,8 +12,8 @@ not on time or place.
 Rules:
 - Python computes plain data, a template only places it: no markup here;
 - every value is text, also one whose class has `__html__`: it is escaped, and its
-  control and bidirectional characters are visible. Templates therefore have no macros,
-  as their results would be escaped, too;
+  control and bidirectional characters are visible. Templates therefore do not use
+  macros, as their results would be escaped, too;
 - Jinja2 is imported when a page is written, since most runs write none;
 - no external addresses.
 

@@ -73,7 +73,7 @@ class Code:
         """Return the expression of a step."""
         performance = performance_of(step)
         if performance is None:
-            # `replace` sets the relations, for which these functions have no arguments.
+            # `replace` sets the relations, which are not arguments of these functions.
             text = self._text(step.text, step.named)
             return self._replaced(text, step, (*_RELATIONS, *_MARKS))
         arguments = [repr(step.text), self.function(performance.do)]
@@ -128,7 +128,7 @@ class Code:
             elif node.id in public:
                 self._add("everyorder", node.id)
             else:
-                raise _refused(f"{node.id!r} in {text!r}, which has no known module")
+                raise _refused(f"{node.id!r} in {text!r}, whose module is unknown")
         return text
 
     def function(self, function: Callable[..., Any]) -> str:
@@ -203,7 +203,7 @@ class Code:
             return f"{self._named(kind)}({', '.join(parts)})"
         if callable(value):
             return self.function(value)
-        raise _refused(f"the value {value!r}, which has no name")
+        raise _refused(f"the value {value!r}, which is not named")
 
     def _several(self, values: Any) -> str:
         parts = [self.value(each) for each in values]

@@ -39,7 +39,7 @@ OF_REGISTRY = "a function of the registry, as `lambda registry: registry.find(1)
 
 # Characters of a value in a message.
 _MOST_VALUE = 60
-# Types whose `repr` shows what was written, and runs no code of the scenario.
+# Types whose `repr` is the text as written, and runs no code of the scenario.
 _PLAIN = (str, bytes, int, float, bool, type(None))
 
 # Limit on the objects of a registry that are searched for the registered function.
@@ -133,7 +133,7 @@ def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -
         raise NotAScenario(
             found=f"{kind_of(result)}, {where}",
             wanted="the function that undoes the step, or undo=..., a function "
-            "of the registry and of what was returned",
+            "of the registry and of the returned value",
         )
     if isawaitable(result):
         raise NotAScenario(

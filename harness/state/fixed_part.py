@@ -248,9 +248,9 @@ class FixedPart:
     def _add_lasting_of(self, o: Any) -> None:
         """Add what an object that is not held refers to and is the same in each system.
 
-        That are classes and functions that are found by their names, and what is older
-        than each system.  Of a function that is found by its name the code and
-        the globals that it reads are added as well.
+        That are classes and functions that are found by their names, and objects that
+        are older than each system.  Of a function that is found by its name the code
+        and the globals that it reads are added as well.
         """
         walk, changed = self._walk, self._changed
         done = len(walk.order)

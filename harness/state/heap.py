@@ -253,7 +253,7 @@ class Heap:
         older = changed.older
         for number in range(ROUNDS):
             if number == ROUNDS // 2:
-                older = {}  # one refers to what must not be held, and no scan shows it
+                older = {}  # one refers to an observable object, and no scan shows it
             fixed = FixedPart(self._start, lasting, changed, met, older or {})
             if not fixed.is_whole:
                 return None

@@ -97,8 +97,8 @@ INERT: Mapping[str, frozenset[str]] = {
 }
 # Members of an enumeration of C++, which that library binds.
 _PYBIND, _ENUMERATION = "pybind11_builtins", {"__entries", "__members__"}
-# An address that C code shares, and what it calls at the end of that: nothing for the
-# functions of a module, which live for ever.
+# An address that C code shares, and its destructor: None for the functions of a module,
+# which live for ever.
 _CAPSULE = type(datetime_CAPI)
 _destructor_of = ctypes.pythonapi.PyCapsule_GetDestructor
 _destructor_of.argtypes, _destructor_of.restype = [ctypes.py_object], ctypes.c_void_p

@@ -2,9 +2,9 @@
 
 Such a value differs in every fresh system although `create` makes it fresh.  It is
 recognised twice: it differed where the same history was played on two fresh systems,
-and it is of a kind of the table below.  From then on a state has, in the place of each
-value of these kinds, the number of its first occurrence: which places share a value is
-state, the value is not.
+and it belongs to a kind of the table below.  From then on a state has, in the place of
+each value of these kinds, the number of its first occurrence: which places share a
+value is state, the value is not.
 
 The kinds are narrow on purpose.  A counter in a name, a random number, or the digits of
 an unknown format may be state of an earlier system; these stay as they are, and a
@@ -14,9 +14,9 @@ The id of a thread or of a process is a number like any other.  It is recognised
 id of a running thread, or of this process, when the portrait was made, and under the
 names of attributes where it differed; elsewhere an equal number is state.
 
-Two such values that are keys of one dict have no order that repeats.  Items of a dict
+The order of two such values as keys of one dict does not repeat.  Items of a dict
 with such a key are written in the order of the dict (`tokens.arrange`).  Members of a
-set have no such order; two of them in one set still differ.
+set are not ordered; two of them in one set still differ.
 """
 
 import marshal

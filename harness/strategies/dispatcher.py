@@ -1,12 +1,12 @@
 """Registrations and scenarios of the runtime's dispatcher, for Hypothesis.
 
-Few operators and few keys: steps of one scenario then meet each other.  What a kernel
-computes does not matter, and which one ran is what a scenario observes.
+Few operators and few keys: steps of one scenario then meet each other.  A
+scenario observes which kernel ran, and not what it computes.
 
 Rules:
 - two kernels at one key of one operator depend on their order, as the newest one runs,
   and listeners are called in theirs; a generated scenario has such pairs in `ordered=`;
-- a step may be refused beside others, and calls may find no kernel: errors are answers.
+- a step may be refused after others, and calls may find no kernel: errors are answers.
 """
 
 import ast

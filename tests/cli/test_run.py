@@ -310,7 +310,7 @@ def test_who_dies_is_told_and_the_others_go_on(project: Project, jobs: str) -> N
         ("scenarios/test_dies/sleeps", "hung", "step_2 = second"),
     ]
     page = (project.root / "report/index.html").read_text()
-    assert "&quot;tests/scenarios/test_dies.py&quot;, line 14 in sleep" in page
+    assert "&#34;tests/scenarios/test_dies.py&#34;, line 14 in sleep" in page
     assert 'unexplored">hung</span> scenarios/test_dies/sleeps' in page
 
 

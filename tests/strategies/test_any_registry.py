@@ -208,7 +208,7 @@ def test_code_is_refused_where_it_would_not_mean_the_same() -> None:
         create=Book,
         observe=str,
     )
-    with pytest.raises(NotAScenario, match="which has no name"):
+    with pytest.raises(NotAScenario, match="which is not named"):
         nameless.as_code()
 
 
