@@ -34,7 +34,7 @@ EXPLAIN = { ended=$$?; [ $$ended != 5 ] || echo "no test was run at $(TESTS): te
 
 # Legs that are not watched by coverage.  What explores looks through all that is loaded,
 # and forks it: it runs in small processes, without the runtime.
-LEG_cli := tests/cli
+LEG_cli := tests/cli tests/mistakes
 LEG_plugin := tests/pytest_plugin tests/processes
 LEG_engine := tests/engine tests/expectations tests/report
 LEG_state := tests/state
