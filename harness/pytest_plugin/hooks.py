@@ -68,26 +68,31 @@ def pytest_configure(config: "pytest.Config") -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = _limit(text)
-    if not seconds:
-        raise _not_seconds(text)
+    seconds = _number(text)
+    if not seconds > 0:  # NaN is neither
+        raise _refusal(f"{text!r} is not a number above 0")
     return seconds
 
 
 def _limit(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise _not_seconds(text) from None
-    if not seconds >= 0:  # NaN is neither
-        raise _not_seconds(text)
+    seconds = _number(text)
+    if not seconds >= 0:
+        raise _refusal(f"{text!r} is not a number of seconds")
     return seconds
 
 
-def _not_seconds(text: str) -> Exception:
+def _number(text: str) -> float:
+    """Return the number, or NaN if the text is not a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _refusal(text: str) -> Exception:
     from argparse import ArgumentTypeError
 
-    return ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return ArgumentTypeError(text)
 
 
 # The key under which the controller sends the folder of the run to a worker.

@@ -128,3 +128,8 @@ def whole(result: pytest.RunResult) -> str:
     for pattern, placeholder in _VARYING:
         text = re.sub(pattern, placeholder, text, flags=re.MULTILINE)
     return re.sub(r"=+ (.*TIME.*?) =+", r"= \1 =", text) + "\n"
+
+
+def joined(result: pytest.RunResult) -> str:
+    """Return an output as one line: sentences are wrapped."""
+    return " ".join(result.stdout.str().split())

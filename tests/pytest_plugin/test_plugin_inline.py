@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.pytest_plugin.project import INI, PAIR, Project
+from tests.pytest_plugin.project import INI, PAIR, Project, joined
 
 INLINE = """
 pair = Scenario(
@@ -113,8 +113,8 @@ def test_an_argument_that_is_not_a_literal_fails_its_test_only(
     before = source(project)
     result = project.run("--everyorder-update")
     assert result.ret == 1
-    text = result.stdout.str()
-    assert "test_a/bad: tests/test_a.py: expect= of test_a/bad cannot be rewr" in text
+    text = joined(result)
+    assert "tests/test_a.py: expect= of test_a/bad cannot be rewritten" in text
     assert reason in text
     assert source(project) == before
     assert list(project.files()) == ["test_a/pair.txt"]
@@ -186,13 +186,12 @@ def test_the_normalisers_of_a_project_are_those_of_pytest_and_of_the_command(
     assert result.ret == 1
     assert (
         "a scenario cannot use everyorder_normalisers = texts:whisper (AttributeError: "
-    ) in result.stdout.str()
+    ) in joined(result)
 
 
 def test_other_values_are_refused(project: Project) -> None:
     project.module(
         "test_a.py", PAIR.replace("observe=shown", "observe=shown, expect=1")
     )
-    assert (
-        "expected a text, False (compared with nothing)" in project.run().stdout.str()
-    )
+    text = joined(project.run())
+    assert "1 as expect=; expected a text, False (compared with nothing)" in text

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from everyorder.harness.expectations import read_all
-from tests.pytest_plugin.project import BROKEN, FIRST, INI, PAIR, Project
+from tests.pytest_plugin.project import BROKEN, FIRST, INI, PAIR, Project, joined
 
 RANDOM = """
 import time
@@ -15,11 +15,6 @@ odd = Scenario(*steps("a"), create=dict, observe=lambda r: str(time.perf_counter
 UNFAIR = """
 law = Scenario(*steps("a"), create=dict, observe=shown, check=lambda r: list(r))
 """
-
-
-def joined(result: pytest.RunResult) -> str:
-    """The output as one line: sentences are wrapped."""
-    return " ".join(result.stdout.str().split())
 
 
 def test_damaged_file(project: Project) -> None:

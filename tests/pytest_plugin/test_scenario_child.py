@@ -208,8 +208,8 @@ def test_limits_that_are_no_time(project: Project, name: str, value: str) -> Non
     ini.write_text(f"{ini.read_text()}{name} = {value}\n")
     result = project.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert result.stderr.str() == (
-        f"ERROR: {name} in the ini file is a number of seconds, not {value!r}.\n"
+    assert " ".join(result.stderr.str().split()) == (
+        f"ERROR: {name} in the ini file is a number of seconds, not {value!r}."
     )
 
 
@@ -217,7 +217,7 @@ def test_a_flag_that_is_no_time(project: Project) -> None:
     for flag in ("--everyorder-timeout", "--everyorder-operation-timeout"):
         result = project.run(f"{flag}=nan")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        assert "invalid number of seconds value: 'nan'" in result.stderr.str()
+        assert f"{flag}: 'nan' is not a number of seconds" in result.stderr.str()
 
 
 PROCESS = """
