@@ -133,7 +133,8 @@ def test_the_trace_of_each_probe(project: Project) -> None:
         ),
         (
             ("other/test_broken.py",),
-            "other/test_broken.py:1: ModuleNotFoundError: No module named 'none_such'",
+            "'other/test_broken.py' could not be loaded: other/test_broken.py:1: "
+            "ModuleNotFoundError: No module named 'none_such'",
         ),
         (("empty",), "there are no scenarios in empty"),
     ],
@@ -172,4 +173,4 @@ def test_an_operator_of_the_default_dispatcher(project: Project) -> None:
         near = project.text("show", "everyorder_show::fo")
     assert text.startswith("-- state\nname: everyorder_show::foo\n")
     assert "\n-- table\n" in text
-    assert near.endswith("did you mean everyorder_show::foo?\n")
+    assert " ".join(near.split()).endswith("did you mean everyorder_show::foo?")

@@ -37,7 +37,8 @@ class Living:
         """The scenario that the harness is asked about."""
         return Scenario(
             *(step(text, do) for text, do in self.steps),
-            uses=[use(text, perform) for text, perform in self.uses],
+            # A drawn registry may have a use twice.
+            uses=[use(text, perform) for text, perform in dict(self.uses).items()],
             create=self.create,
             observe=self.observe,
             name=name,
