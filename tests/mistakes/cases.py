@@ -8,6 +8,7 @@ True only here: times and folders of an output are placeholders; everything else
 compared as it is, at 80 columns.
 """
 
+import json
 import os
 import re
 import shlex
@@ -77,7 +78,7 @@ def files_of(case: Case) -> dict[str, str]:
 def output(case: Case, *, as_typed: bool = False) -> str:
     """Return the commands of a case with all that each prints.
 
-    They run in this process, unless they are to run `as_typed`.
+    They run in this process, unless they are to run `as_typed`; see `outputs`.
     """
     printed = []
     for command in commands_of(case):
@@ -145,5 +146,20 @@ def _inside(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
+def outputs(stem: str) -> dict[str, str]:
+    """Return the outputs of the cases of a file, which one fresh process runs.
+
+    Explorations read the whole process, and one that ran other tests is large.
+    """
+    command = [sys.executable, "-m", "tests.mistakes.cases", "--print", stem]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    printed: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return printed
+
+
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
     GOLDEN.write(output)
+if __name__ == "__main__" and sys.argv[1:2] == ["--print"]:
+    own = [case for case in GOLDEN.cases.values() if case.file.stem == sys.argv[2]]
+    print(json.dumps({case.name: output(case) for case in own}))

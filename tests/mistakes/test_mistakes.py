@@ -8,7 +8,7 @@ import re
 import pytest
 
 from everyorder.harness.base.columns import WIDTH, columns
-from tests.mistakes.cases import GOLDEN, commands_of, output
+from tests.mistakes.cases import GOLDEN, commands_of, output, outputs
 
 # The longest output of one command: a failure with its histories, in pytest's frame.
 MOST_LINES = 24
@@ -39,9 +39,12 @@ _INTERNAL = re.compile(r"harness/|site-packages|Traceback|\.pyenv|<frozen")
 _CLASSES = re.compile(r"everyorder\.harness|NotAScenario|BadScenario|UseStep|NoneType,")
 
 
-@pytest.mark.parametrize("name", GOLDEN.cases)
-def test_what_is_printed_is_in_the_file(name: str) -> None:
-    GOLDEN.check(name, output(GOLDEN.cases[name]))
+@pytest.mark.parametrize(
+    "stem", sorted({case.file.stem for case in GOLDEN.cases.values()})
+)
+def test_what_is_printed_is_in_the_file(stem: str) -> None:
+    for name, text in outputs(stem).items():
+        GOLDEN.check(name, text)
 
 
 @pytest.mark.parametrize(
