@@ -487,8 +487,8 @@ def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
 )
 def test_mistakes(modules: Project, arguments: tuple[str, ...], message: str) -> None:
     result = modules.run("imports", *arguments)
-    assert (result.output, result.exit_code) == (
-        f"Error: {message.format(root=modules.root)}\n",
+    assert (" ".join(result.output.split()), result.exit_code) == (
+        f"Error: {message.format(root=modules.root)}",
         exits.REFUSED,
     )
 
