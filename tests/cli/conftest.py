@@ -3,7 +3,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 import pytest
 
@@ -124,25 +123,14 @@ class Project:
         return self.write(f"tests/scenarios/test_{name}.py", text)
 
     def run(self, *arguments: str) -> "Result":
-        """Run a command; errors are in one line (`tests/mistakes` has them wrapped)."""
         from click.testing import CliRunner
 
-        cli = "everyorder.harness.cli"
-        with (
-            fresh_modules(self.root),
-            patch(f"{cli}.command.wrap_lines", unwrapped),
-            patch(f"{cli}.group.wrap_lines", unwrapped),
-        ):
+        with fresh_modules(self.root):
             return CliRunner().invoke(main, list(arguments), prog_name="everyorder")
 
     def text(self, *arguments: str) -> str:
         """What the command prints, without blanks at the ends of lines."""
         return plain(self.run(*arguments))
-
-
-def unwrapped(text: str, head: str = "", indent: str = "") -> str:
-    """Return what `columns.wrap_lines` would wrap."""
-    return head + text
 
 
 @contextmanager
