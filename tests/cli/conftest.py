@@ -152,6 +152,11 @@ def plain(result: "Result") -> str:
     return "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
 
 
+def unwrapped(result: "Result") -> str:
+    """What was printed, as one line."""
+    return " ".join(result.output.split())
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """A project with sound scenarios and with faulty ones; clocks stand still."""

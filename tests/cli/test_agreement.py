@@ -9,7 +9,7 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.exploration.paths import is_below
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, unwrapped
 
 HEAD = """
 import pytest
@@ -236,7 +236,7 @@ def test_two_tests_of_one_scenario(project: Project) -> None:
     assert both in tested.stdout
     result = project.run("gate", "tests/test_case.py")
     assert "tests/test_case.py::test_it and tests/test_case.py::one" in result.output
-    assert both in " ".join(result.output.split())
+    assert both in unwrapped(result)
 
 
 def test_fixtures_are_set_up_for_replay_and_show(project: Project) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from everyorder.harness.cli import command as exits
-from tests.cli.conftest import SOUND, Project
+from tests.cli.conftest import SOUND, Project, unwrapped
 
 MORE = """
 from everyorder.harness.scenario import Scenario, step
@@ -168,7 +168,7 @@ def test_two_scenarios_of_one_name(accepted: Project) -> None:
     assert "[17] a scenario could not be loaded: scenarios/test_sound/newest\n" in (
         result.output
     )
-    said = " ".join(result.output.split())
+    said = unwrapped(result)
     assert "twin is called scenarios/test_sound/newest like newest" in said
 
 
@@ -232,7 +232,7 @@ def test_what_neither_holds_nor_depends_on_order_has_its_code(
     accepted.scenarios("unsound", UNSOUND)
     result = accepted.run("gate", f"test_unsound/{scenario}")
     assert result.exit_code == code
-    assert told in " ".join(result.output.split())
+    assert told in unwrapped(result)
     assert result.output.startswith(
         f"[{code}] {exits.GATE[code]}: scenarios/test_unsound/{scenario}\n"
     )

@@ -14,7 +14,7 @@ import pytest
 from everyorder import harness
 from everyorder.harness.cli import command as exits
 from everyorder.harness.tools.imports import of_imports
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, unwrapped
 from tests.forking import needs_fork
 from tests.processes.samples import is_alive
 
@@ -487,7 +487,7 @@ def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
 )
 def test_mistakes(modules: Project, arguments: tuple[str, ...], message: str) -> None:
     result = modules.run("imports", *arguments)
-    assert (" ".join(result.output.split()), result.exit_code) == (
+    assert (unwrapped(result), result.exit_code) == (
         f"Error: {message.format(root=modules.root)}",
         exits.REFUSED,
     )

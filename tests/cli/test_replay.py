@@ -3,7 +3,7 @@ import pytest
 from everyorder.harness.cli import command as exits
 from everyorder.harness.engine import encode
 from everyorder.harness.engine.oracle import Judge
-from tests.cli.conftest import Project, fresh_modules
+from tests.cli.conftest import Project, fresh_modules, unwrapped
 from tests.collecting import scenarios
 
 PLAYED = """\
@@ -155,7 +155,7 @@ def test_a_history_too_long_for_its_id_is_found_again(
 )
 def test_mistakes(faulty: Project, arguments: tuple[str, ...], message: str) -> None:
     result = faulty.run("replay", *arguments)
-    assert " ".join(result.output.split()) == f"Error: {message}"
+    assert unwrapped(result) == f"Error: {message}"
     assert result.exit_code == exits.REFUSED
 
 

@@ -23,7 +23,7 @@ from everyorder.harness.cli.review import decide
 from everyorder.harness.expectations import Document, Key, Store, compare, document_of
 from everyorder.harness.report.verdict import Report
 from tests import collecting
-from tests.cli.conftest import SOUND, Project, fresh_modules
+from tests.cli.conftest import SOUND, Project, fresh_modules, unwrapped
 from tests.report.samples import PROVEN
 
 TESTS = """
@@ -299,7 +299,7 @@ def test_the_id_of_a_change_accepts_exactly_what_was_shown(accepted: Project) ->
     accepted.scenarios("sound", SHOUTING)
     result = accepted.run("review", "--accept", printed)
     assert result.exit_code == exits.REFUSED
-    assert " ".join(result.output.split()) == (
+    assert unwrapped(result) == (
         f"Error: --accept {printed}: no change has this id now. An id belongs to the "
         "whole content of a change; `everyorder review` prints those of today."
     )
@@ -665,7 +665,7 @@ def test_what_cannot_be_written_is_one_message(project: Project) -> None:
     project.write("expect", "in the way")
     result = project.run("review", "--accept", "all")
     assert result.exit_code == exits.REFUSED
-    assert " ".join(result.output.split()) == (
+    assert unwrapped(result) == (
         "Error: expect/scenarios/test_sound/newest.txt cannot be written: Not a "
         "directory; no expect file was written. Remove the cause, and accept again."
     )
@@ -731,7 +731,7 @@ def test_a_name_of_nothing_is_refused(
     result = project.run("review", "--accept", "sound", "--accept", wanted)
     assert result.exit_code == exits.REFUSED
     start = f"Error: --accept {wanted}: no scenario has this path, name or pattern; "
-    printed = " ".join(result.output.split())
+    printed = unwrapped(result)
     assert printed.startswith(start)
     assert printed.endswith(advice)
     assert expected(project) == []

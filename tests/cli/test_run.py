@@ -5,7 +5,7 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli.runner import MOST_PRINTED
-from tests.cli.conftest import Project, plain
+from tests.cli.conftest import Project, plain, unwrapped
 
 BRIEF = """\
 scenarios/test_sound/sound: holds: no difference within what was explored (0 ms)
@@ -195,7 +195,7 @@ def test_mistakes_are_one_message(
     )
     result = project.run("run", *arguments)
     assert max(map(len, result.output.splitlines())) <= 80
-    assert " ".join(result.output.split()) == message.strip()
+    assert unwrapped(result) == message.strip()
     assert result.exit_code == exits.REFUSED
 
 

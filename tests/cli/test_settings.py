@@ -11,7 +11,7 @@ from everyorder.harness.base.errors import BadSetting
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli.group import COMMANDS, CONFIGURABLE
 from everyorder.harness.cli.settings import Settings, read_settings
-from tests.cli.conftest import PYPROJECT, Project
+from tests.cli.conftest import PYPROJECT, Project, unwrapped
 from tests.coded import code
 
 OTHER = """
@@ -86,7 +86,7 @@ def test_mistakes(project: Project, text: str, message: str) -> None:
     configure(project, text)
     result = project.run("gate")
     assert result.exit_code == exits.REFUSED
-    assert message in " ".join(result.output.split())
+    assert message in unwrapped(result)
 
 
 def test_a_wrong_setting_does_not_prevent_help(project: Project) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli import replay as show_command
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, unwrapped
 
 DISPATCHER = """
 from everyorder.harness.scenario import Scenario, define, impl
@@ -143,7 +143,7 @@ def test_mistakes(project: Project, arguments: tuple[str, ...], message: str) ->
     project.write("other/test_broken.py", "import none_such\n")
     (project.root / "empty").mkdir()
     result = project.run("show", *arguments)
-    assert " ".join(result.output.split()).endswith(f"Error: {message}")
+    assert unwrapped(result).endswith(f"Error: {message}")
     assert result.exit_code == exits.REFUSED
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from everyorder.harness.cli import command as exits
-from tests.cli.conftest import Project, fresh_modules
+from tests.cli.conftest import Project, fresh_modules, unwrapped
 from tests.collecting import scenarios
 
 REASON = "no GPU here"
@@ -122,9 +122,9 @@ def test_review(skipping: Project) -> None:
 def test_show(skipping: Project, name: str) -> None:
     result = skipping.run("show", f"test_skips/{name}")
     assert result.exit_code == exits.REFUSED
-    assert result.output.endswith(
+    assert unwrapped(result).endswith(
         f"Error: scenarios/test_skips/{name} cannot be played here: it skips itself: "
-        f"{REASON}\n"
+        f"{REASON}"
     )
 
 
@@ -141,6 +141,6 @@ def test_replay(skipping: Project, name: str) -> None:
     replay_id = encode(scenario.digest, operations, history)
     result = skipping.run("replay", replay_id, path)
     assert result.exit_code == exits.REFUSED
-    assert result.output == (
-        f"Error: {path} cannot be played here: it skips itself: {REASON}\n"
+    assert unwrapped(result) == (
+        f"Error: {path} cannot be played here: it skips itself: {REASON}"
     )

@@ -4,7 +4,7 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.systems import torch
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, unwrapped
 
 needs_torch = pytest.mark.skipif(
     find_spec("torch") is None, reason="needs the real torch (extra `torch`)"
@@ -15,9 +15,9 @@ def test_without_torch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch, "find_spec", lambda name: None)
     result = project.run("run", "--system", "torch")
     assert result.exit_code == exits.REFUSED
-    assert result.output == (
+    assert unwrapped(result) == (
         "Error: --system torch needs torch itself, the extra `torch`: python -m pip "
-        "install 'everyorder[torch]'\n"
+        "install 'everyorder[torch]'"
     )
 
 
@@ -35,7 +35,7 @@ def test_its_texts() -> None:
 def test_the_known_fault_is_found_and_played_again(project: Project) -> None:
     result = project.run("run", "--system", "torch")
     assert result.exit_code == exits.FAILED
-    text = " ".join(result.output.split())
+    text = unwrapped(result)
     assert text.startswith(
         "torch/order_dependence: what is observed (probes) depends on the order of "
         '`impl("foo", kernel_2,'

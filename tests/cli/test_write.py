@@ -20,7 +20,7 @@ from everyorder.harness.cli import command as exits
 from everyorder.harness.tools.scaffold import scenario_text
 from everyorder.harness.tools.scaffold.discovery import draft_of
 from everyorder.harness.tools.scaffold.sandbox import Sandbox
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, unwrapped
 from tests.forking import needs_fork
 from tests.processes.samples import is_alive
 
@@ -758,8 +758,8 @@ def test_errors_are_no_registries(registries: Project) -> None:
 )
 def test_mistakes(registries: Project, target: str, message: str) -> None:
     result = registries.run("write", target)
-    assert (result.output, result.exit_code) == (
-        f"Error: {message}\n",
+    assert (unwrapped(result), result.exit_code) == (
+        f"Error: {message}",
         exits.REFUSED,
     )
 
@@ -776,10 +776,10 @@ def test_a_package_that_has_the_name_of_ours(
     registries.write("everyorder/registry.py", "class Plugins: ...\n")
     own = registries.write("everyorder/__init__.py", "")
     result = registries.run(*command)
-    assert (result.output, result.exit_code) == (
+    assert (unwrapped(result), result.exit_code) == (
         "Error: the name everyorder is taken: "
         f"{everyorder.__file__} is imported already, "
-        f"so {own.resolve()} cannot be imported; rename yours.\n",
+        f"so {own.resolve()} cannot be imported; rename yours.",
         exits.REFUSED,
     )
 
@@ -787,9 +787,9 @@ def test_a_package_that_has_the_name_of_ours(
 def test_a_module_that_ends_its_process(registries: Project) -> None:
     registries.write("ending.py", "import os\nos._exit(3)\n")
     result = registries.run("write", "ending:Registry")
-    assert (result.output, result.exit_code) == (
+    assert (unwrapped(result), result.exit_code) == (
         "Error: ending:Registry could not be tried: its process ended with exit code "
-        "3. --timeout allows more time.\n",
+        "3. --timeout allows more time.",
         exits.REFUSED,
     )
 
@@ -797,9 +797,9 @@ def test_a_module_that_ends_its_process(registries: Project) -> None:
 def test_a_module_that_dies_of_a_signal(registries: Project) -> None:
     registries.write("dying.py", "import os\nos.kill(os.getpid(), 9)\n")
     result = registries.run("write", "dying:Registry")
-    assert (result.output, result.exit_code) == (
+    assert (unwrapped(result), result.exit_code) == (
         "Error: dying:Registry could not be tried: its process ended with signal 9, "
-        "Killed. --timeout allows more time.\n",
+        "Killed. --timeout allows more time.",
         exits.REFUSED,
     )
 
@@ -858,18 +858,18 @@ def test_a_trial_that_forks_answers_at_once() -> None:
 def test_a_module_that_cannot_be_imported(registries: Project) -> None:
     registries.write("broken.py", "raise ValueError('never')\n")
     result = registries.run("write", "broken:Registry")
-    assert (result.output, result.exit_code) == (
+    assert (unwrapped(result), result.exit_code) == (
         "Error: broken:Registry: its module cannot be imported, ValueError: never. "
-        "Name a class as in package.module:Class, or a module.\n",
+        "Name a class as in package.module:Class, or a module.",
         exits.REFUSED,
     )
 
 
 def test_time_that_is_up_before_anything_was_tried(registries: Project) -> None:
     result = registries.run("write", "registries:Plugins", "--timeout", "0.0001")
-    assert (result.output, result.exit_code) == (
+    assert (unwrapped(result), result.exit_code) == (
         "Error: registries:Plugins could not be tried: time was up. --timeout allows "
-        "more time.\n",
+        "more time.",
         exits.REFUSED,
     )
 
@@ -1081,10 +1081,9 @@ def test_a_call_that_does_not_come_back_is_told(registries: Project) -> None:
     """It was told to be without effect; and the metaclass ended all of it."""
     registries.write("odd.py", ODD)
     result = registries.run("write", "odd:Ending")
-    told = result.output.partition(" alone. ")[2]
+    told = unwrapped(result).partition(" alone. ")[2]
     assert (told, result.exit_code) == (
-        "These calls did not return: add. These have such names: odd:Weird, "
-        "odd:Both.\n",
+        "These calls did not return: add. These have such names: odd:Weird, odd:Both.",
         exits.REFUSED,
     )
     text = registries.text("write", "odd:Both")
