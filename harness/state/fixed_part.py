@@ -69,8 +69,8 @@ from everyorder.harness.state.references import (
     children_of,
     has_lasting_plan,
     is_scanned,
+    lookups_of,
     owns_memory_only,
-    steps_of,
 )
 from everyorder.harness.state.scope import resolve
 from everyorder.harness.state.tokens import (
@@ -97,8 +97,8 @@ _SETS = frozenset(map(id, (set, frozenset)))
 # Deferred kinds without an observable lifetime; the answers of an abstract class are
 # weak references.
 _ANSWERS = type(vars(Hashable)["_abc_impl"])
-_HARMLESS = _SETS | set(map(id, (LRU, type(Lock()), type(RLock()), _ANSWERS)))
-_HARMLESS |= {id(type(NotImplemented))}
+_LOCKS = type(Lock()), type(RLock())
+_HARMLESS = _SETS | set(map(id, (LRU, *_LOCKS, _ANSWERS, type(NotImplemented))))
 
 
 class ChangedParts:
@@ -297,7 +297,7 @@ class FixedPart:
         triples = {
             (id(values), name): (values, name, value)
             for values, name, value in chain(
-                walk.read_names, *map(steps_of, walk.resolved)
+                walk.read_names, *map(lookups_of, walk.resolved)
             )
         }
         self._dicts = [values for values, _, _ in triples.values()]

@@ -296,7 +296,7 @@ class Heap:
         """Return tokens with numbers in the place of values that are new each time."""
         if not self.scope.unique:
             return tokens
-        self._unique.ids |= running_ids()  # those of ended threads are still ids
+        self._unique.note_running()
         return self._unique.renamed(tokens)
 
     @property

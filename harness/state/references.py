@@ -237,7 +237,7 @@ def older_objects(objects: Iterable[Any]) -> dict[int, Any]:
     return {id(o): o for o in objects if gc.is_tracked(o) and id(o) not in later}
 
 
-def steps_of(
+def lookups_of(
     resolved: tuple[str, str, object],
 ) -> Iterator[tuple[dict[str, Any], str, Any]]:
     """Yield the look-ups that resolve a dotted name."""

@@ -42,7 +42,7 @@ _DAY = 86_400.0
 _STARTS = time.monotonic(), time.perf_counter()
 _NANOSECONDS, _MILLISECONDS = 1e9, 1e3
 
-# The kind of an id, which has one more condition: the name of its attribute.
+# The kind of an id; the name of its attribute follows, as one more condition.
 _ID = "id of a thread or process"
 
 # Attributes of threads that the system chooses.
@@ -121,7 +121,7 @@ def number_kind(value: float) -> str:
 
 
 def running_ids() -> frozenset[int]:
-    """Return the ids of this process and of its threads, of both kinds."""
+    """Return the id of this process, and both ids of each of its threads."""
     ids = {os.getpid()}
     for thread in threading.enumerate():
         ids |= {thread.ident or 0, thread.native_id or 0}
@@ -152,6 +152,11 @@ class UniqueValues:
             )
             if kind in self.kinds
         ]
+
+    def note_running(self) -> None:
+        """Add the present ids; those of threads that end are still recognised."""
+        if self._attributes:
+            self.ids |= running_ids()
 
     def renamed(self, tokens: list[Any]) -> list[Any]:
         """Return tokens without the values of these kinds."""
@@ -281,7 +286,9 @@ def unique_caveats(paths: Mapping[str, str]) -> tuple[Caveat, ...]:
     """Return the assumption about values that are new each time."""
     if not paths:
         return ()
-    kinds = {path: _ID if _ID in kind else kind for path, kind in paths.items()}
-    listed = ", ".join(f"{path} ({kind})" for path, kind in sorted(kinds.items()))
+    listed = ", ".join(
+        f"{path} ({_ID if kind.startswith(_ID) else kind})"
+        for path, kind in sorted(paths.items())
+    )
     text = f"differs in every fresh system: {listed}, which no answer reads"
     return (Caveat("assumed", text),)

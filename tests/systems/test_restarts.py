@@ -47,9 +47,25 @@ def explored(kind: type[Registry], uses: Sequence[object] = ()) -> Report:
     )
 
 
+@pytest.fixture
+def attempts(monkeypatch: pytest.MonkeyPatch) -> list[ExplorationSession]:
+    """The sessions of the attempts of later explorations."""
+    sessions: list[ExplorationSession] = []
+    attempt = explorer._attempt
+
+    def noted(session: ExplorationSession, *rest: object) -> object:
+        sessions.append(session)
+        return attempt(session, *rest)  # type: ignore[arg-type]  # passed on
+
+    monkeypatch.setattr(explorer, "_attempt", noted)
+    return sessions
+
+
 @pytest.mark.parametrize("rare", [[], ["c", "a"]])
 def test_one_warm_up_is_enough_if_only_parts_of_the_state_changed(
-    rare: list[str], monkeypatch: pytest.MonkeyPatch
+    rare: list[str],
+    attempts: list[ExplorationSession],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An exploration of SQLAlchemy took three times as long as its last attempt."""
     warm_ups: list[bool] = []
@@ -60,14 +76,6 @@ def test_one_warm_up_is_enough_if_only_parts_of_the_state_changed(
         return rehearse(reader, begins=begins)
 
     monkeypatch.setattr(StateReader, "rehearse", counted)
-    attempts: list[ExplorationSession] = []
-    attempt = explorer._attempt
-
-    def noted(session: ExplorationSession, *rest: object) -> object:
-        attempts.append(session)
-        return attempt(session, *rest)  # type: ignore[arg-type]  # passed on
-
-    monkeypatch.setattr(explorer, "_attempt", noted)
 
     class Own(Registry):
         table: ClassVar[list[dict[str, int]]] = [{"most": 0}]
@@ -156,17 +164,9 @@ class Link:
 
 @pytest.mark.slow
 def test_older_garbage_is_found_by_the_warm_up(
-    monkeypatch: pytest.MonkeyPatch,
+    attempts: list[ExplorationSession],
 ) -> None:
     """An AdminSite of Django was explored twice."""
-    attempts: list[ExplorationSession] = []
-    attempt = explorer._attempt
-
-    def noted(session: ExplorationSession, *rest: object) -> object:
-        attempts.append(session)
-        return attempt(session, *rest)  # type: ignore[arg-type]  # passed on
-
-    monkeypatch.setattr(explorer, "_attempt", noted)
 
     class Own(Registry):
         table: ClassVar[list[dict[str, int]]] = [{"most": 0}]
