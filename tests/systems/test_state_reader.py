@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
-from everyorder.harness.base.errors import ExplorationRestart, HarnessError
+from everyorder.harness.base.errors import (
+    ExplorationRestart,
+    HarnessError,
+    NotAScenario,
+)
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.exploration.explore_scenario import explore
 from everyorder.harness.scenario import Scenario, Step, step, use
@@ -186,7 +190,9 @@ def test_what_is_watched_is_state() -> None:
 
 def test_a_module_that_is_watched_by_name_is_imported() -> None:
     sys.modules.pop("this_is_no_module", None)
-    with pytest.raises(ModuleNotFoundError, match="this_is_no_module"):
+    with pytest.raises(
+        NotAScenario, match="'this_is_no_module' in watch=: there is no"
+    ):
         started(watch="this_is_no_module")
 
 
