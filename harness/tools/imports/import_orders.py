@@ -380,7 +380,7 @@ class _Judge:
         None if they are only differences between plays of one order, which are stored.
         """
         noise = self.record.noise
-        if not self._plan.every and (first, second) not in neighbours((first, second)):
+        if not self._plan.every:
             first, second = self._reduce(first, second)
         plays: list[list[Outcome]] = []
         differences: tuple[OrderDifference, ...] = ()
