@@ -474,8 +474,8 @@ async def a_task(to: Names) -> Any:
         (
             lambda to: Entered,
             "the class Entered, returned by 'a'; expected the function that undoes "
-            "the step, or undo=..., a function of the registry and of what was "
-            "returned.",
+            "the step, or undo=..., a function of the registry and of the returned "
+            "value.",
         ),
         (
             lambda to: to.remove,
