@@ -158,6 +158,8 @@ class ExplorationRestart(HarnessError):
         restarted
     PartsChanged: objects changed that all states shared until now: the exploration must
         be restarted
+    CodeRan: code ran that did not run before, and what it reads is state: the
+        exploration must be restarted
     CacheFull: caches of {packages:, } may drop an entry, and their order is state: the
         exploration must be restarted
     CachesWarm: abstract classes held answers cached earlier: the exploration must be

@@ -117,7 +117,7 @@ def explore(
                 if session.first_portrait is None:
                     # The next warm-up finds no trace of what this one filled.
                     earlier.append(session.record)
-                elif session.warm and restart.code == "PartsChanged":
+                elif session.warm and restart.code in ("PartsChanged", "CodeRan"):
                     # The same is followed and filled.
                     warmed = session
             else:

@@ -53,11 +53,7 @@ from everyorder.harness.engine.session import (
     Incomplete,
     RawViolation,
 )
-from everyorder.harness.engine.warm_up import rehearsal
-
-# Replays that distinguish "changed for good" from "different each time": a result that
-# is wrong in one run of two agrees so often once in a million times.
-REPEATS = 20
+from everyorder.harness.engine.warm_up import REPEATS, rehearsal
 
 # States after which a fresh system is checked: a few seconds at 100 microseconds an
 # operation.

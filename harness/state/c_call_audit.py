@@ -25,7 +25,6 @@ counts as a C function that hides state, and so does a module of the standard li
 that is passed on, as by `getattr(os, name)`.
 """
 
-import dis
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -63,8 +62,10 @@ from everyorder.harness.state.code_reads import (
     reads_environment,
 )
 from everyorder.harness.state.code_value import read_code
+from everyorder.harness.state.executed_code import ExecutedCode
 from everyorder.harness.state.layout import (
     Memo,
+    is_library_file,
     module_dict,
     mro_of,
     namespace_of,
@@ -81,7 +82,6 @@ from everyorder.harness.state.pure_functions import (
 from everyorder.harness.state.scope import package_of
 
 _HARNESS = str(Path(__file__).parents[1])
-_LIBRARY = str(Path(dis.__file__).resolve().parent)
 _IMPORTER = ("<frozen importlib", "<frozen zipimport")
 _DESCRIPTORS = (MethodDescriptorType, ClassMethodDescriptorType, WrapperDescriptorType)
 _NOTHING = "nothing was played under the audit"
@@ -122,6 +122,8 @@ class CallAudit:
     """
 
     def __init__(self) -> None:
+        # If there is one, it is recording, or all is known.
+        self.executed: ExecutedCode | None = None
         self._calls: set[str] = set()
         self._impure: set[str] = set()
         # True if code compares by `is` what may be equal values.
@@ -135,10 +137,13 @@ class CallAudit:
         self._ran: set[tuple[str, bytes]] = set()
         self._runs_new = False
         self._hook: Callable[[FrameType, str, Any], None] | None = None
+        self._outer: Any = None
 
     def __enter__(self) -> Self:
         profiler = sys.getprofile()
-        if profiler is None:
+        self._outer = None if self.executed is None else self.executed.hook
+        if profiler is None or profiler is self._outer:
+            self._outer = profiler
             if self._gap == _NOTHING:
                 self._gap = ""
             # One object for both uses: each access creates another bound method.
@@ -158,7 +163,7 @@ class CallAudit:
     ) -> None:
         if self._hook is not None:
             if sys.getprofile() is self._hook:
-                sys.setprofile(None)
+                sys.setprofile(self._outer)
             else:
                 self._gap = "an operation replaced the profiler"
             self._hook = None
@@ -216,6 +221,8 @@ class CallAudit:
         """Handle one event of the profiler."""
         if event == "c_call" or event == "call":
             code = frame.f_code
+            if event == "c_call" and self.executed is not None:
+                self.executed.note_call(arg, code)
             caller = self._callers.get(id(code))
             if caller is None or caller.code() is not code:
                 caller = self._meet(frame, begins=event == "call")
@@ -237,11 +244,13 @@ class CallAudit:
         caller = _Caller(
             ref(code),
             sound,
-            rereads=sound is not None and not _in_library(code.co_filename),
+            rereads=sound is not None and not is_library_file(code.co_filename),
             imports=importer and code.co_name == "_find_and_load_unlocked",
         )
         if begins:
             self._callers[id(code)] = caller
+            if self.executed is not None:
+                self.executed.note(code)
             if sound is not None:
                 mark = code.co_qualname, read_code(code).digest
                 self._runs_new = self._runs_new or mark not in self._ran
@@ -288,7 +297,7 @@ class CallAudit:
         """Record the C functions that a function of the library calls by itself."""
         if reads_environment(function.__code__):
             self._assume(ENVIRONMENT)
-        if not _in_library(function.__code__.co_filename):
+        if not is_library_file(function.__code__.co_filename):
             return
         self._assume(*hidden_attributes(function.__code__))
         sound = sound_in(function.__module__)
@@ -411,13 +420,7 @@ def _judge(frame: FrameType) -> frozenset[str] | None:
         return None
     if frame.f_code.co_name == "__hash__":
         return SOUND_IN_HASH
-    return sound_in(module) if _in_library(file) else frozenset()
-
-
-def _in_library(file: str) -> bool:
-    return file.startswith("<frozen ") or (
-        file.startswith(_LIBRARY) and "-packages" not in file
-    )
+    return sound_in(module) if is_library_file(file) else frozenset()
 
 
 def _hooks() -> list[str]:
@@ -433,7 +436,8 @@ def _hooks() -> list[str]:
         function: Any = hook.__func__ if type(hook) is MethodType else hook
         if type(function) is FunctionType:
             file = function.__code__.co_filename
-            if "-packages" not in file and not file.startswith((_HARNESS, _LIBRARY)):
+            standard = is_library_file(file) and not file.startswith("<frozen ")
+            if not ("-packages" in file or standard or file.startswith(_HARNESS)):
                 names.append(name)
     return names
 
@@ -467,7 +471,7 @@ def _has_hook(kind: Any) -> bool:
         hook = namespace_of(base).get("__subclasshook__")
         if hook is not None:
             inner = hook.__func__ if type(hook) is classmethod else hook
-            return type(inner) is FunctionType and not _in_library(
+            return type(inner) is FunctionType and not is_library_file(
                 inner.__code__.co_filename
             )
     return False

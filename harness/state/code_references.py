@@ -2,7 +2,8 @@
 
 A function reaches every global that its code, or nested code, loads or stores;
 `module.attribute` for modules that are followed, as far as an unbroken chain of
-attributes reaches; and its imports at run time.  A module that is used in another way
+attributes reaches; and its imports at run time.  That is so for code that an operation
+executed (`executed_code.py`).  A module that is used in another way
 is reached as a whole, and so are all globals of a function that reads them as a dict
 (`globals()`, `eval`).
 
@@ -109,9 +110,10 @@ def write_function(stream: Tokens, o: Any) -> None:
     out.append(space.number)
     if number not in space.done:  # `done` holds numbers of code, too
         space.done.add(number)
-        if read.noise and any(map(stream.follows, function_modules(o))):
-            stream.named |= read.noise
-        _globals(stream, space, read.reads, o.__builtins__)
+        if stream.executed is None or stream.executed.covers(code):
+            if read.noise and any(map(stream.follows, function_modules(o))):
+                stream.named |= read.noise
+            _globals(stream, space, read.reads, o.__builtins__)
     out.append(None)
 
 
@@ -127,9 +129,10 @@ def write_reads(stream: Tokens, o: Any) -> None:
     space = stream.spaces.get(id(values)) or _space(stream, values)
     if number not in space.done:
         space.done.add(number)
-        read = read_code(code)
-        stream.named |= read.noise
-        _globals(stream, space, read.reads, o.__builtins__)
+        if stream.executed is None or stream.executed.covers(code):
+            read = read_code(code)
+            stream.named |= read.noise
+            _globals(stream, space, read.reads, o.__builtins__)
 
 
 def _exclude(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:

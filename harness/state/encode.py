@@ -402,6 +402,7 @@ class HeapWalk(Tokens):
         """Return a digest of all unnumbered objects that an object reaches."""
         walk = HeapWalk(self.scope, None)
         walk._depth = self._depth + 1
+        walk.executed = self.executed
         walk.order = list(self.order)
         walk.seen = dict(self.seen)
         walk.spaces = {

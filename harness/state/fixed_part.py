@@ -64,6 +64,7 @@ from everyorder.harness.state.layout import (
     module_of,
     qualname_of,
 )
+from everyorder.harness.state.lifetimes import alike, holders_of, is_permanent
 from everyorder.harness.state.references import (
     attribute_dicts,
     children_of,
@@ -529,15 +530,15 @@ class FixedPart:
             id(target)
             for target in live
             if target is not None
-            and not _is_permanent(target)
+            and not is_permanent(target)
             and walk.seen.get(id(target), self.done) < self.done
         }
 
-    def releases(self, walk: HeapWalk) -> bool:
+    def releases(self, walk: HeapWalk, *, late: bool = False) -> bool:
         """Return True if it holds nothing whose lifetime may be observable.
 
         Else what must not be held is added to the changed parts.  `walk` is one that
-        began here, and is complete.
+        began here, and is complete; it is `late` if other states were read before.
         """
         changed = self._changed
         seeds = {
@@ -546,25 +547,19 @@ class FixedPart:
             if id(o) in changed.observable
             or (
                 id(type(o)) not in _HARMLESS
-                and not _is_permanent(o)
+                and not is_permanent(o)
                 and not owns_memory_only(self._walk, o)
             )
         }
         seeds.update(self.targets(walk))
         if not seeds:
             return True
-        holders: dict[int, list[Any]] = {}
-        for o in (*self._inside, *self.deferred):
-            for child in children_of(o):
-                holders.setdefault(id(child), []).append(o)
-        pending, observable = list(seeds), set(seeds)
-        while pending:
-            for holder in holders.get(pending.pop(), ()):
-                if _is_permanent(holder):
-                    changed.level.setdefault(id(holder), ALL)
-                elif id(holder) not in observable:
-                    observable.add(id(holder))
-                    pending.append(id(holder))
+        owners = [*self._inside, *self.deferred]
+        observable, permanent = holders_of(seeds, owners)
+        for each in permanent:
+            changed.level.setdefault(id(each), ALL)
+        if late:
+            observable |= alike(observable, owners, self._roots)
         for values, name, value in zip(
             self._dicts, self._keys, self._values, strict=True
         ):
@@ -583,11 +578,6 @@ def _is_plain(value: Any) -> bool:
 
 def _is_module(o: object) -> bool:
     return issubclass(type(o), types.ModuleType)
-
-
-def _is_permanent(o: Any) -> bool:
-    """Return True for classes and modules, which are in reference cycles."""
-    return issubclass(type(o), (type, types.ModuleType))
 
 
 def _is_definition(o: Any) -> bool:

@@ -22,6 +22,7 @@ from everyorder.harness.state.c_call_audit import names_of
 from everyorder.harness.state.code_value import names_in
 from everyorder.harness.state.decode import Portrait, Records
 from everyorder.harness.state.encode import HeapWalk
+from everyorder.harness.state.executed_code import ExecutedCode
 from everyorder.harness.state.fixed_part import ROUNDS, ChangedParts, FixedPart
 from everyorder.harness.state.layout import (
     cached_answers,
@@ -70,9 +71,15 @@ class Heap:
         *,
         fixed: bool = False,
         changed: ChangedParts | None = None,
+        executed: ExecutedCode | None = None,
     ) -> None:
-        """Read what the scope follows; with a `fixed` part, but for what `changed`."""
+        """Read what the scope follows; with a `fixed` part, but for what `changed`.
+
+        Forms leave out the globals of functions that were not `executed`; portraits,
+        which only explain, do not.
+        """
         self.scope = scope
+        self._executed = executed
         # What changed; None if no state has a fixed part.
         fixed = fixed and all(map(is_global, scope.ignore)) and not scope.unique
         self._changed = (changed or ChangedParts()) if fixed else None
@@ -164,7 +171,7 @@ class Heap:
     def portrait(self, roots: Mapping[str, object]) -> Portrait:
         """Return the state that the roots reach, as a value for `differences`."""
         with pause_collector():
-            walk = self._walk(roots)
+            walk = self._whole_walk(roots)
             tokens = marshal.dumps(self._named(walk.out), 2)
             orders, variants = (
                 marshal.dumps(walk.orders, 2),
@@ -237,7 +244,7 @@ class Heap:
         if (
             changed.everything
             or fixed.lost(walk)
-            or (fixed.targets(walk) and not fixed.releases(walk))
+            or (fixed.targets(walk) and not fixed.releases(walk, late=True))
         ):
             self._renew()
             return None
@@ -370,10 +377,20 @@ class Heap:
             self._impure_functions |= names_of([operator.methodcaller])
         return walk
 
+    def _whole_walk(self, roots: Mapping[str, object]) -> HeapWalk:
+        """Return a walk that leaves out nothing."""
+        if self._executed is None:
+            return self._walk(roots)
+        walk = self._start()
+        walk.executed = None
+        walk.run(roots)
+        return walk
+
     def _start(self) -> HeapWalk:
         """Return a walk of this scope that has not begun."""
         patterns = self.scope.ignore
         walk = HeapWalk(self.scope, IgnorePatterns(patterns) if patterns else None)
+        walk.executed = self._executed
         if self.scope.unique:
             walk.unique = self._unique
         if self._excluded is not None:

@@ -27,6 +27,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 K = TypeVar("K")
@@ -34,6 +35,7 @@ V = TypeVar("V")
 
 # Limit of entries, most of them dead and of generated code; refilling is fast.
 _MOST = 50_000
+_LIBRARY = str(Path(types.__file__).resolve().parent)
 
 
 class Memo(Generic[K, V]):
@@ -119,6 +121,13 @@ def module_of(kind: type) -> str:
 def is_standard(module: object) -> bool:
     """Return True if a module's name is one of the standard library."""
     return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
+
+
+def is_library_file(file: str) -> bool:
+    """Return True if code of a file is of the standard library."""
+    return file.startswith("<frozen ") or (
+        file.startswith(_LIBRARY) and "-packages" not in file
+    )
 
 
 def short_name_of(kind: type) -> str:

@@ -47,6 +47,7 @@ from everyorder.harness.state.scope import (
 )
 
 if TYPE_CHECKING:
+    from everyorder.harness.state.executed_code import ExecutedCode
     from everyorder.harness.state.unique_values import UniqueValues
 
 ATOMS = (str, bool, type(None), float, bytes, complex, type(...))
@@ -122,12 +123,14 @@ class Tokens:
     For `fixed_part.py`: an object that `defers` accepts has no record, and its number
     is added to `deferred`; globals of `deferred_names`, by the id of their dict, are
     added to `postponed`, with their space and the built-in names.  `references` are the
-    weak references that were met; `is_partial` is True for a part of a walk, and
+    weak references that were met; `executed` is the code whose globals are read, or
+    None if all are; `is_partial` is True for a part of a walk, and
     `irregular` means that one met what only a whole walk can read: a weak proxy, a
     module in the place of another value, an ignored attribute.
     """
 
     is_partial = False
+    executed: "ExecutedCode | None" = None
 
     def __init__(
         self, scope: FollowedScope, ignoring: IgnorePatterns | None = None

@@ -8,13 +8,14 @@ ones do not, so that remarks would depend on what ran before in the process.  Wh
 warm-up changed is returned at its end.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ParamSpec, TypeAlias, TypeVar
 
 from everyorder.harness.engine import progress
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.state.c_call_audit import CallAudit, pause_call_audit
+from everyorder.harness.state.executed_code import ExecutedCode
 from everyorder.harness.state.scope import IgnorePatterns
 from everyorder.harness.state.untracked_writes import (
     Boundary,
@@ -27,6 +28,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 Roots: TypeAlias = Mapping[str, object]
+# Its kind, its number, and the number of active steps.
+Operation: TypeAlias = tuple[str, int, int]
 
 # Performances that are listed at any state: a cache is cold the first time and warm the
 # second.  An operation is also listed the first time at each state, or one operation
@@ -52,10 +55,10 @@ class Audit:
         self._ignored = IgnorePatterns(tuple(ignored)) if ignored else None
         # Ignored paths at which something changed.
         self._left_out: dict[str, None] = {}
-        self.performances: dict[Hashable, int] = {}
+        self.performances: dict[Operation, int] = {}
         # True during a warm-up, whose performances and changes are stored apart.
         self.rehearsing = False
-        self.rehearsed: dict[Hashable, int] = {}
+        self.rehearsed: dict[Operation, int] = {}
         self._filled: dict[str, None] = {}
         # True if the untracked state is checked.
         self.checks_outside = True
@@ -66,6 +69,8 @@ class Audit:
         self._place, self._apart = 0, 0
         self._taken: set[int] = set()
         self._calls = CallAudit()
+        # None if the globals of all code are read.
+        self.executed: ExecutedCode | None = None
         self._listed = False
         # Not in a cycle with this object: a snapshot is large, and must be freed with
         # it.
@@ -78,7 +83,7 @@ class Audit:
 
     def call(
         self,
-        operation: Hashable,
+        operation: Operation,
         function: Callable[P, T],
         *args: P.args,
         **kwargs: P.kwargs,
@@ -86,6 +91,8 @@ class Audit:
         """Call a function that performs an operation, and list its first calls."""
         if self.rehearsing:
             self.rehearsed[operation] = self.rehearsed.get(operation, 0) + 1
+            if self.executed is not None and times(self.rehearsed, operation) > 1:
+                self.executed.begin()
             return function(*args, **kwargs)
         performed = self.performances.get(operation, 0)
         way = hash((operation, self._place))
@@ -96,8 +103,29 @@ class Audit:
         self._taken.add(way)
         self.performances[operation] = performed + 1
         self._listed = True
+        if self.executed is not None:
+            self.executed.begin()
         with self._calls:
             return function(*args, **kwargs)
+
+    def record_executed(self, executed: ExecutedCode) -> None:
+        """Record the code that operations execute, from their calls on."""
+        self.executed = self._calls.executed = executed
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record the code that runs in this context, as that of an operation."""
+        if self.executed is not None:
+            self.executed.begin()
+        try:
+            yield
+        finally:
+            self.end_operation()
+
+    def end_operation(self) -> None:
+        """Stop recording the code of an operation."""
+        if self.executed is not None:
+            self.executed.end()
 
     def take_new_code(self) -> bool:
         """Return True once after a function ran that did not run since the warm-up."""
@@ -105,11 +133,13 @@ class Audit:
 
     def arrive(self, form: StateForm) -> StateForm:
         """Record the state in which the next operation is performed; return it."""
+        self.end_operation()
         self._place, self._apart = hash(form.exact if self.orders else form.blind), 0
         return form
 
     def begin(self, roots: Roots) -> None:
         """Take the snapshot of the untracked state, unless there is one."""
+        self.end_operation()
         self._place, self._apart = 0, 0
         if self.checks_outside and self._before is None:
             self._before = self._snapshot(roots)
@@ -204,3 +234,9 @@ class Audit:
         self.rehearsing = False
         below = tuple(f"{path}." for path in followed)
         return tuple(each for each in self._filled if not each.startswith(below))
+
+
+def times(performances: Mapping[Operation, int], operation: Sequence[str | int]) -> int:
+    """Return how often an operation was performed, with any number of active steps."""
+    kind_and_number = tuple(operation[:2])
+    return sum(n for key, n in performances.items() if key[:2] == kind_and_number)

@@ -266,6 +266,11 @@ class RegistrySystem(ScenarioSystem):
         with _unraisable_errors_ignored():
             last_loop.call(leftovers.clear)
 
+    def failure(self, error: Exception) -> Fields:
+        """Return the type of an error, its text, and the data that it carries."""
+        with self._complete.audit.recording():
+            return super().failure(error)
+
     def do(self, step: int) -> Closable:
         """Perform a step."""
         perform = self._performs[step]
@@ -466,6 +471,7 @@ class RegistrySystem(ScenarioSystem):
             ExplorationRestart: an operation requires it.
         """
         self.check_garbage()
+        self._complete.check_executed()
         return self._complete.caveats()
 
     def audit_orders(self) -> None:

@@ -62,12 +62,13 @@ from everyorder.harness.state import (
     unique_paths,
 )
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
+from everyorder.harness.state.executed_code import ExecutedCode
 from everyorder.harness.state.fixed_part import ChangedParts
 from everyorder.harness.state.global_names import GlobalNames
 from everyorder.harness.state.scope import package_of, weak_containers
 from everyorder.harness.state.unique_values import unique_caveats
 from everyorder.harness.state.untracked_writes import Extent
-from everyorder.harness.systems.audit import Audit, Roots
+from everyorder.harness.systems.audit import Audit, Operation, Roots, times
 from everyorder.harness.systems.garbage import GarbageCollector
 from everyorder.harness.systems.repeated_warnings import PrintedWarning
 
@@ -91,7 +92,7 @@ class LearnedState:
     caches were full; `warned` are warnings that were printed.
     """
 
-    performances: Mapping[Hashable, int] = field(default_factory=dict)
+    performances: Mapping[Operation, int] = field(default_factory=dict)
     packages: frozenset[str] = frozenset()
     undeclared: frozenset[int] = frozenset()
     caveats: tuple[Caveat, ...] = ()
@@ -111,6 +112,9 @@ class PortraitScope:
     followed: FollowedScope
     roots: frozenset[str]
 
+
+# Objects of a state from which on what no executed code reads is left out of it.
+LARGE = 5_000
 
 # Performances of a warm-up after which changes of the fixed part are looked for.
 LEARNED = 1
@@ -133,6 +137,8 @@ class StateReader:
         # Functions whose caches may drop an entry: then their order is state.
         self._full: frozenset[str] = frozenset()
         self._heap: Heap | None = None
+        # The code whose globals are read; None if those of all code are.
+        self._executed: ExecutedCode | None = None
         self._changed = ChangedParts()
         # True if the cached answers of abstract classes were emptied once.
         self._cold = False
@@ -180,23 +186,33 @@ class StateReader:
                 full=self._full,
             )
             self.names.read(_spaces(self._packages, self._fixed.values()))
-            # A system in its own process shares no objects with the others.
-            fixed = self._scenario.isolation is None
-            self._heap = Heap(scope, fixed=fixed, changed=self._changed)
+            self._heap = self._new_heap(scope)
             self._begin_cold()
+            self._heap = self._heap or self._new_heap(scope)
         initialize_asyncio()
         loop.call(self.audit.begin, self._all_roots(()))
         self.note_loop()
 
     def end(self) -> None:
         """Drop the registry."""
+        self.audit.end_operation()
         self._target = None
         self._fixed = {}
         if self._heap is not None and self._scenario.isolation is None:
             self._heap.empty_caches()
 
+    def _new_heap(self, scope: FollowedScope) -> Heap:
+        if self._executed is not None:
+            self._executed.renew(late=not self.audit.rehearsing)
+        # A system in its own process shares no objects with the others.
+        fixed = self._scenario.isolation is None
+        return Heap(scope, fixed=fixed, changed=self._changed, executed=self._executed)
+
     def _begin_cold(self) -> None:
         """Empty caches of abstract classes for the first registry, as for later ones.
+
+        If its state is large, or has opaque objects, only what executed code reads is
+        read from now on.
 
         Raises:
             ExplorationRestart: there were cached answers, and the registry was
@@ -204,8 +220,16 @@ class StateReader:
         """
         if self._scenario.isolation is None and not self._cold:
             self._cold = True
-            self._loop.call(self.heap.form, self._all_roots(()))
-            if self.heap.empty_caches():
+            heap = self.heap
+            form = self._loop.call(heap.form, self._all_roots(()))
+            large = form.objects > LARGE or not heap.is_complete
+            # Without a warm-up forms of other processes are compared, which execute
+            # other code.
+            if large and self.audit.rehearsing and self._scenario.fingerprint is None:
+                self._executed = ExecutedCode()
+                self.audit.record_executed(self._executed)
+                self._heap = None
+            if heap.empty_caches():
                 raise ExplorationRestart(code="CachesWarm")
 
     def share(self, other: "StateReader") -> None:
@@ -244,9 +268,10 @@ class StateReader:
         """Return the state as a value, read from the objects.
 
         Raises:
-            ExplorationRestart: a cache is full that never was, or an object of the
-                fixed part changed.
+            ExplorationRestart: a cache is full that never was, an object of the fixed
+                part changed, or code ran that did not run before.
         """
+        self.check_executed()
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
         self._track(self.audit.outside)
@@ -289,14 +314,16 @@ class StateReader:
         effects of the one before it.  A memo is filled by the warm-up and stays as it
         is; a counter or a flag that is kept elsewhere changes again.
         """
+        self.audit.end_operation()
         performances = self.audit.performances
         rehearsed = self.audit.rehearsed.get((*operation, active), 0)
         if self._heap is not None and self.audit.rehearsing and rehearsed <= LEARNED:
             self._loop.call(self._heap.note_changes, self._fixed)
+        self.check_executed()
         if self._heap is None:
             return
         first = performances.get((*operation, active)) == 1 and (
-            active == 1 or operation[0] == "use" or _times(performances, operation) == 1
+            active == 1 or operation[0] == "use" or times(performances, operation) == 1
         )
         if self.audit.take_new_code() or first:
             self._loop.call(self.audit.check, self._all_roots(()))
@@ -333,17 +360,20 @@ class StateReader:
     def is_repeated(self, operation: tuple[str, int]) -> bool:
         """Return True if the current operation was performed before on any registry."""
         tables = self.audit.performances, self.audit.rehearsed
-        return sum(_times(table, operation) for table in tables) > 1
+        return sum(times(table, operation) for table in tables) > 1
 
     def rehearse(self, *, begins: bool) -> tuple[str, ...]:
         """Begin a warm-up, or end it and return the untracked changes.
 
         Raises:
-            ExplorationRestart: weak containers changed, which are state from now on.
+            ExplorationRestart: weak containers changed, which are state from now on, or
+                code ran whose globals no form contains.
         """
         if begins:
             self.audit.begin_rehearsal()
             return ()
+        self.audit.end_operation()
+        self._restart_if_outdated()
         assert self._heap is not None, "systems were reset during the warm-up"
         self._heap.settle()
         roots = self._all_roots(())
@@ -359,8 +389,24 @@ class StateReader:
         tracking = weak_containers(changes)
         if tracking.keys() - self._tracking.keys():
             self._tracking |= tracking
+            self._heap = None
             names = tuple(sorted(tracking))
             raise ExplorationRestart(code="WeaklyTracked", packages=names)
+
+    def check_executed(self) -> None:
+        """Read the globals of code that ran after forms had left them out.
+
+        Raises:
+            ExplorationRestart: there was some, after the warm-up.
+        """
+        self.audit.end_operation()
+        if not self.audit.rehearsing:
+            self._restart_if_outdated()
+
+    def _restart_if_outdated(self) -> None:
+        if self._executed is not None and self._executed.is_outdated:
+            self._heap = None
+            raise ExplorationRestart(code="CodeRan")
 
     def set_aside(self, one: Portrait, other: Portrait) -> bool:
         """Leave values out of the state that are new each time.
@@ -488,15 +534,6 @@ class StateReader:
         if changed is not None:
             roots["event loop"] = changed
         return roots
-
-
-def _times(performances: Mapping[Hashable, int], operation: tuple[str, int]) -> int:
-    """Return how often an operation was performed, with any number of active steps."""
-    return sum(
-        count
-        for key, count in performances.items()
-        if isinstance(key, tuple) and key[:2] == operation
-    )
 
 
 def _alive(reference: "weakref.ref[StateReader]") -> StateReader:

@@ -1,15 +1,18 @@
-"""`python -m tests.zoo [--seed A:B] [--only CLASS] [--strategy S] [--verbose]`.
+"""`python -m tests.zoo [--seed A:B] [--only CLASS] [--strategy S] [--large]
+[--verbose]`.
 
 Explores the entries of some seeds (those of building, unless others are named), prints
 every complaint, a table, and a line of counts with the seeds and the strategy, and ends
 with 1 if a verdict is wrong.  With `--part K/N` it is every Nth of them from the Kth
-on, without the table.
+on, without the table.  With `--large` every state is read as that of a large registry:
+without the globals of code that no operation executes.
 """
 
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
+from everyorder.harness.systems import state_reader
 from tests.zoo.registries import CLASSES, SEEDS_BUILDING, entries
 from tests.zoo.table import counts, table
 from tests.zoo.verdicts import examine
@@ -21,8 +24,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", choices=CLASSES, metavar="CLASS")
     parser.add_argument("--strategy", default="auto")
     parser.add_argument("--part", default="", metavar="K/N")
+    parser.add_argument("--large", action="store_true", help="read executed code only")
     parser.add_argument("--verbose", action="store_true", help="tell every verdict")
     chosen = parser.parse_args(arguments)
+    if chosen.large:
+        state_reader.LARGE = 0
     first, _, last = chosen.seed.partition(":")
     seeds = range(int(first), int(last or int(first) + 1))
     part, _, parts = chosen.part.partition("/")

@@ -69,10 +69,12 @@ def test_what_the_explorer_holds_is_not_left_behind() -> None:
         for part in range(PARTS)
     ],
 )
-def test_all_of_all_classes(part: int) -> None:
+@pytest.mark.parametrize("options", [(), ("--large",)], ids=["", "large"])
+def test_all_of_all_classes(part: int, options: tuple[str, ...]) -> None:
     seeds, share = f"{SEEDS_TEST[0]}:{SEEDS_TEST[-1] + 1}", f"{part}/{PARTS}"
+    chosen = ("--seed", seeds, "--part", share, *options)
     told = subprocess.run(
-        [sys.executable, "-m", "tests.zoo", "--seed", seeds, "--part", share],
+        [sys.executable, "-m", "tests.zoo", *chosen],
         cwd=ROOT,
         capture_output=True,
         text=True,
