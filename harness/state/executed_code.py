@@ -17,8 +17,9 @@ That code was executed when the operation was performed at this form, so it is i
 
 So E has to be complete.  It is recorded by a profiler, from the beginning of an
 operation until its answer was read, whenever the operation is performed for the first
-time at a form.  If code runs whose globals were left out before, the exploration
-restarts with these.  Where code may run unseen, nothing is left out from then on: if
+time at a form; and whenever a system is created or dropped.  If code runs whose globals
+were left out before, the exploration restarts with these.  Where code may run unseen,
+nothing is left out from then on: if
 
 - another profiler is installed, or an operation calls `sys.setprofile`;
 - an operation starts a thread, or another thread lives that is not one of a tool that

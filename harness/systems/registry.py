@@ -183,7 +183,9 @@ class RegistrySystem(ScenarioSystem):
         self._loop = ScenarioLoop(self._complete.pause_audit)
         self._active = 0
         self._started = True
-        self._target = check_created(self._call(self._create))
+        recording = self._complete.audit.recording
+        with recording():
+            self._target = check_created(self._call(self._create))
         if self._follower is not None:
             self._target = self._follower.adopt(self._target)
         if self._foreign is not None and not _is_dispatcher(self._target):
@@ -193,7 +195,7 @@ class RegistrySystem(ScenarioSystem):
                 wanted="steps and uses of that registry, as step() and use() make "
                 "them, or no create",
             )
-        with as_current_loop(self._loop):
+        with recording(), as_current_loop(self._loop):
             self._setup = [
                 setup.prepare(self._target, f"given {number}")
                 for number, setup in enumerate(self.scenario.given, 1)
@@ -243,9 +245,10 @@ class RegistrySystem(ScenarioSystem):
 
     def _end(self) -> None:
         self._broken.clear()
+        recording = self._complete.audit.recording
         while self._setup_handles:
             # The steps after it may still be active, and make it fail.
-            with suppress(Exception):
+            with suppress(Exception), recording():
                 self._end_handle(self._setup_handles.pop())
         self._complete.end()
         if self._follower is not None:
@@ -260,10 +263,11 @@ class RegistrySystem(ScenarioSystem):
         if reset is not None and self._started:
             self._started = False
             self._loop = ScenarioLoop()
-            self._call(reset, *(target,)[: argument_count(reset, 0)])
+            with recording():
+                self._call(reset, *(target,)[: argument_count(reset, 0)])
             self._loop.close()
         del target
-        with _unraisable_errors_ignored():
+        with _unraisable_errors_ignored(), recording():
             last_loop.call(leftovers.clear)
 
     def failure(self, error: Exception) -> Fields:
@@ -303,7 +307,7 @@ class RegistrySystem(ScenarioSystem):
         An abandoned generator runs its `finally`, which may set a context variable or
         fail: nothing of that is an operation.
         """
-        with _unraisable_errors_ignored():
+        with _unraisable_errors_ignored(), self._complete.audit.recording():
             self._loop.call(super().drop, handles)
 
     def release(self, handles: list[object], active: int) -> None:

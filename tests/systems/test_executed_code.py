@@ -147,6 +147,30 @@ def test_code_that_names_the_globals_of_others_may_read_all() -> None:
     assert limit.startswith("what a _io.TextIOWrapper holds")
 
 
+BIRTHS: list[int] = []
+
+
+class Numbered(Names):
+    """One in a hundred thousand is another one, which no exploration meets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        BIRTHS.append(1)
+        self.is_other = len(BIRTHS) % 100_000 == 0
+
+
+def test_code_that_creates_a_system_has_state() -> None:
+    scenario = Scenario(
+        *steps("add", "ab", Names.add),
+        uses=[use("size", Names.size)],
+        create=Numbered,
+    )
+    report = explore(scenario)
+    assert report.verdict == "not fresh"
+    paths = report.exploration.violations[0].paths
+    assert any("BIRTHS" in each for each in paths), paths
+
+
 def without_profiler(registry: Names) -> int:
     profiler = sys.getprofile()
     sys.setprofile(None)
