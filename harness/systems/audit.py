@@ -137,6 +137,10 @@ class Audit:
         self._place, self._apart = hash(form.exact if self.orders else form.blind), 0
         return form
 
+    def forget_places(self) -> None:
+        """List operations anew at each state: forms of before say nothing of it."""
+        self._taken.clear()
+
     def begin(self, roots: Roots) -> None:
         """Take the snapshot of the untracked state, unless there is one."""
         self.end_operation()

@@ -204,6 +204,7 @@ class StateReader:
     def _new_heap(self, scope: FollowedScope) -> Heap:
         if self._executed is not None:
             self._executed.renew(late=not self.audit.rehearsing)
+            self.audit.forget_places()
         # A system in its own process shares no objects with the others.
         fixed = self._scenario.isolation is None
         return Heap(scope, fixed=fixed, changed=self._changed, executed=self._executed)
