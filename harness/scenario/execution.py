@@ -87,6 +87,7 @@ class ScenarioLoop:
         # Entered while `asyncio` is imported, which is not part of any operation.
         self._importing = importing
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closer: _Closer | None = None
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function with the context variables of the system."""
@@ -115,6 +116,7 @@ class ScenarioLoop:
             )
         if self._loop is None:
             self._loop = _new_loop()
+            self._closer = _Closer(self._loop)
         own = iscoroutine(awaitable)
         coroutine: Coroutine[Any, Any, T] = awaitable if own else _wrap(awaitable)  # type: ignore[assignment]  # it is a coroutine
         task = self._loop.create_task(coroutine, context=self._context)
@@ -169,12 +171,21 @@ class ScenarioLoop:
             loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()
+            self._closer = None
+
+
+class _Closer:
+    """Closes the loop of a system that was not closed.
+
+    It is no finalizer, which would be seen at exit.  Systems without a loop have none:
+    an interrupt that arrives in `__del__` is only printed.
+    """
+
+    def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
+        self._loop = loop
 
     def __del__(self) -> None:
-        # For a system that was not closed; not a finalizer, which would be seen at
-        # exit.
-        if self._loop is not None:
-            self._loop.close()
+        self._loop.close()
 
 
 def _set_own_decimal_context() -> None:

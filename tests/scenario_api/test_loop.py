@@ -186,3 +186,17 @@ def test_asyncio_is_imported_by_the_first_coroutine() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert found.stdout == "[2, False, True, 1, 1]\n"
+
+
+def test_a_loop_that_is_dropped_is_closed() -> None:
+    """By an object that only it has: an interrupt in `__del__` is printed, and lost."""
+    assert not hasattr(ScenarioLoop, "__del__")
+    loop = ScenarioLoop()
+
+    async def running() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    inner = loop.wait(running())
+    assert not inner.is_closed()
+    del loop
+    assert inner.is_closed()
